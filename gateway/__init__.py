@@ -1,0 +1,1 @@
+"""An exact, fast and readable gateway for LLM calls."""

@@ -1,0 +1,1 @@
+"""Load time only: from checked config to an immutable snapshot of plans."""

@@ -1,0 +1,56 @@
+"""What travels with one request: slotted records, made once per request."""
+
+from gateway.core.usage import Usage
+
+
+class Run:
+    """One request of a caller, from its head to its last byte.
+
+    Times are seconds of the monotonic clock. `model` is the configured name that metrics and logs may show;
+    `asked` is what the caller wrote.
+    """
+
+    __slots__ = (
+        "asked",
+        "attempts",
+        "code",
+        "deadline",
+        "endpoint",
+        "first_chunk_at",
+        "key_id",
+        "model",
+        "provider",
+        "request_id",
+        "session",
+        "started",
+        "stream",
+        "target_model",
+        "tenant",
+        "upstream_s",
+        "usage",
+        "warnings",
+    )
+
+    def __init__(self, request_id: str, endpoint: str, started: float, deadline: float) -> None:
+        self.request_id = request_id
+        self.endpoint = endpoint
+        self.started = started
+        self.deadline = deadline
+        self.tenant = ""
+        self.key_id = ""
+        self.model = "other"
+        self.asked = ""
+        self.session = ""
+        self.stream = False
+        self.provider = ""
+        self.target_model = ""
+        self.attempts = 0
+        self.upstream_s = 0.0
+        self.first_chunk_at: float | None = None
+        self.usage: Usage | None = None
+        self.code = ""
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        """Note something that was dropped or changed; the caller reads it in `x-gateway-warnings`."""
+        self.warnings.append(text)

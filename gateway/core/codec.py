@@ -1,0 +1,93 @@
+"""Strict JSON in and out, with caps on size, depth and element count; the only importer of the JSON library."""
+
+import re
+from typing import Any, cast
+
+import msgspec
+
+from gateway.core.errors import InputError
+
+Fields = dict[str, msgspec.Raw]
+"""A JSON object, split once: top-level key to the raw bytes of its value."""
+
+JSONError = msgspec.MsgspecError
+Struct = msgspec.Struct
+Raw = msgspec.Raw
+Decoder = msgspec.json.Decoder
+
+_MAX_ELEMENTS = 400_000
+_FULL_CHECK_BYTES = 16_384
+_SAMPLE_STEP = 256
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+_TEXT_FIELDS = frozenset({"messages", "input", "prompt"})
+
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_any = msgspec.json.Decoder(Any).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def split(body: bytes) -> Fields:
+    """Split a request body into top-level keys and raw values; refuse what is not strict JSON.
+
+    A key given twice is kept once, its last value: what was checked is what is sent on (C-18).
+    Raises InputError `invalid_encoding`, `invalid_json`, `json_too_deep`, `json_too_large`.
+    """
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        raise InputError("invalid_encoding") from None
+    if len(body) > _MAX_ELEMENTS and body.count(b",") > _MAX_ELEMENTS:
+        raise InputError("json_too_large")
+    try:
+        fields = _split(body)
+        _check_values(fields)
+    except RecursionError:
+        raise InputError("json_too_deep") from None
+    except msgspec.ValidationError:
+        raise InputError("invalid_json", "The body must be a JSON object.") from None
+    except msgspec.MsgspecError:
+        raise InputError("invalid_json") from None
+    return fields
+
+
+def _check_values(fields: Fields) -> None:
+    """Refuse numbers that no JSON reader agrees on: the splitter checks grammar, not range (C-17)."""
+    try:
+        for key, raw in fields.items():
+            view = memoryview(raw)
+            if len(view) <= _FULL_CHECK_BYTES or key not in _TEXT_FIELDS:
+                _any(view)
+            elif _LONG_NUMBER.search(bytes(view[::_SAMPLE_STEP])):
+                _any(view)
+    except msgspec.ValidationError:
+        raise InputError("invalid_json", "A number in the body is out of range.") from None
+
+
+def join(fields: Fields) -> bytes:
+    """Write split fields as one JSON object; raw values stay byte for byte."""
+    return _encode(fields)
+
+
+def raw(value: object) -> msgspec.Raw:
+    """Encode a value as a raw value for `Fields`."""
+    return msgspec.Raw(_encode(value))
+
+
+def value_of(field: msgspec.Raw) -> Any:  # noqa: ANN401  the codec is the border where JSON is untyped
+    """Decode one raw value."""
+    return _any(field)
+
+
+def encode(value: object) -> bytes:
+    """Encode a value as compact JSON."""
+    return _encode(value)
+
+
+def decode(data: bytes | str) -> Any:  # noqa: ANN401
+    """Decode JSON; raises JSONError. For values that were not sent by a client."""
+    return _any(data)
+
+
+def as_object(value: object) -> dict[str, Any] | None:
+    """Return a decoded value as an object, or None when it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

@@ -1,0 +1,162 @@
+"""The one error tree. An error is a machine code; everything a client may see follows from its row.
+
+`message` is public: it never holds upstream bodies, keys, hosts, SQL or paths. `detail` is private and goes to
+the log alone.
+"""
+
+from dataclasses import dataclass
+
+from gateway.core.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a machine code means: status name, HTTP status, whether repeating the same call can help."""
+
+    status: Status
+    http: int
+    should_retry: bool | None
+    message: str
+
+
+CODES: dict[str, Code] = {
+    "invalid_json": Code(Status.INVALID_ARGUMENT, 400, False, "The body is not valid JSON."),
+    "invalid_encoding": Code(Status.INVALID_ARGUMENT, 400, False, "The body is not valid UTF-8."),
+    "json_too_deep": Code(Status.INVALID_ARGUMENT, 400, False, "The JSON body is nested too deeply."),
+    "json_too_large": Code(Status.INVALID_ARGUMENT, 400, False, "The JSON body has too many elements."),
+    "invalid_request": Code(Status.INVALID_ARGUMENT, 400, False, "The request is not valid."),
+    "invalid_path": Code(Status.INVALID_ARGUMENT, 400, False, "The path of the request is not valid."),
+    "invalid_http": Code(Status.INVALID_ARGUMENT, 400, False, "The request is not valid HTTP."),
+    "missing_model": Code(Status.INVALID_ARGUMENT, 400, False, "The field `model` is required."),
+    "unsupported_model": Code(
+        Status.INVALID_ARGUMENT, 400, False, "No target of this model can serve this request."
+    ),
+    "invalid_api_key": Code(Status.UNAUTHENTICATED, 401, False, "No valid API key was given."),
+    "model_not_found": Code(
+        Status.NOT_FOUND, 404, False, "The model does not exist or this key may not use it."
+    ),
+    "not_found": Code(Status.NOT_FOUND, 404, False, "There is nothing at this address."),
+    "method_not_allowed": Code(
+        Status.INVALID_ARGUMENT, 405, False, "This method is not allowed at this address."
+    ),
+    "permission_denied": Code(Status.PERMISSION_DENIED, 403, False, "This is not allowed."),
+    "request_timeout": Code(
+        Status.DEADLINE_EXCEEDED, 408, False, "The request arrived too slowly."
+    ),
+    "request_too_large": Code(
+        Status.INVALID_ARGUMENT, 413, False, "The body is larger than this gateway accepts."
+    ),
+    "unsupported_encoding": Code(
+        Status.INVALID_ARGUMENT, 415, False, "Encoded request bodies are not accepted."
+    ),
+    "unsupported_media_type": Code(
+        Status.INVALID_ARGUMENT, 415, False, "This content type is not accepted here."
+    ),
+    "headers_too_large": Code(
+        Status.INVALID_ARGUMENT, 431, False, "The headers are larger than this gateway accepts."
+    ),
+    "client_gone": Code(Status.CANCELLED, 499, False, "The client closed the request."),
+    "rate_limited": Code(
+        Status.RESOURCE_EXHAUSTED, 429, None, "The provider refuses more requests for now."
+    ),
+    "internal": Code(Status.INTERNAL, 500, False, "The gateway failed to handle this request."),
+    "upstream_auth": Code(
+        Status.PERMISSION_DENIED, 502, False, "The provider refused the gateway's credentials."
+    ),
+    "upstream_error": Code(Status.INTERNAL, 502, None, "The provider failed to answer this request."),
+    "upstream_invalid_response": Code(
+        Status.INTERNAL, 502, None, "The provider's answer could not be used."
+    ),
+    "upstream_truncated": Code(
+        Status.UNAVAILABLE, 502, None, "The provider's answer ended before it was complete."
+    ),
+    "upstream_unavailable": Code(
+        Status.UNAVAILABLE, 503, None, "The provider cannot be reached."
+    ),
+    "overloaded": Code(
+        Status.UNAVAILABLE, 503, True, "The gateway has more work than it can take."
+    ),
+    "draining": Code(Status.UNAVAILABLE, 503, True, "This gateway process is stopping."),
+    "state_unavailable": Code(
+        Status.UNAVAILABLE, 503, True, "A store that this request needs is not available."
+    ),
+    "upstream_timeout": Code(
+        Status.DEADLINE_EXCEEDED, 504, None, "The provider did not answer in time."
+    ),
+    "deadline_exceeded": Code(
+        Status.DEADLINE_EXCEEDED, 504, False, "The time for this request is used up."
+    ),
+    "config_invalid": Code(Status.INVALID_ARGUMENT, 400, False, "The configuration is not valid."),
+}
+"""Every machine code. The table in docs/errors.md is generated from it."""
+
+
+class GatewayError(Exception):
+    """A failure with a machine code of `CODES`.
+
+    `message` replaces the row's public text; `http` its HTTP status (an upstream's own status, relayed);
+    `retry_after_s` becomes `retry-after`; `param` names the field at fault.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        detail: str = "",
+        param: str | None = None,
+        http: int = 0,
+        retry_after_s: float | None = None,
+    ) -> None:
+        row = CODES[code]
+        super().__init__(message or row.message)
+        self.code = code
+        self.status = row.status
+        self.http = http or row.http
+        self.message = message or row.message
+        self.detail = detail
+        self.param = param
+        self.retry_after_s = retry_after_s
+        self.should_retry = row.should_retry
+
+
+class InputError(GatewayError):
+    """The caller's request cannot be accepted as it is."""
+
+
+class AuthError(GatewayError):
+    """The caller is not known, or may not do this."""
+
+
+class PolicyError(GatewayError):
+    """A rule of the operator refuses this; never retried, never failed over."""
+
+
+class OverloadError(GatewayError):
+    """There is no room for this request now."""
+
+
+class StoreError(GatewayError):
+    """A store that this request needs did not answer."""
+
+
+class UpstreamError(GatewayError):
+    """The provider failed. `phase` is pool, connect, send, first_byte, body or answer.
+
+    `sent` is False only while it is certain that no byte of the request left the gateway.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        phase: str,
+        sent: bool = True,
+        detail: str = "",
+        http: int = 0,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(code, message, detail=detail, http=http, retry_after_s=retry_after_s)
+        self.phase = phase
+        self.sent = sent

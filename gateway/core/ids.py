@@ -1,0 +1,18 @@
+"""Request ids: made here, or taken from the caller when they are harmless (T-29)."""
+
+import random
+import re
+
+_HARMLESS = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
+_random = random.SystemRandom()
+_seed = random.Random(_random.getrandbits(256))
+
+
+def new_request_id() -> str:
+    """Return a fresh id; unguessable enough to find a request, never a secret."""
+    return f"req_{_seed.getrandbits(96):024x}"
+
+
+def accepted(value: bytes) -> bool:
+    """Tell whether a caller's own id may be used in headers and logs."""
+    return _HARMLESS.match(value) is not None

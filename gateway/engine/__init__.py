@@ -1,0 +1,1 @@
+"""Request time, dialect-neutral: picks a target, sends, relays."""

@@ -1,0 +1,1 @@
+"""What outlives a request: live runs, draining, reloads."""
