@@ -35,6 +35,6 @@ USER 10001
 EXPOSE 4000 4001
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-  CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:4000/livez', timeout=2)"]
+  CMD ["python", "-c", "import os; from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:' + os.environ.get('GATEWAY_SERVER__PORT', '4000') + '/livez', timeout=2)"]
 ENTRYPOINT ["gateway"]
 CMD ["serve", "--host", "0.0.0.0"]

@@ -42,7 +42,7 @@ types: $(VENV)/.dev
 	@$(BIN)/pyright
 
 layers: $(VENV)/.dev
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 unit: $(VENV)/.dev
 	@$(BIN)/python -m pytest -q $(wildcard tests/unit tests/architecture) $(ARGS)
