@@ -1,0 +1,1 @@
+"""What is measured: one file per gateway, one row each in registry.py."""

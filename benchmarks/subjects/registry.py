@@ -1,0 +1,24 @@
+"""The subjects by name, in the order of the tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.subjects.base import Subject
+from benchmarks.subjects.direct import Direct
+from benchmarks.subjects.gateway import Gateway
+from benchmarks.subjects.litellm import LiteLLM
+from benchmarks.subjects.nginx import Nginx
+from benchmarks.subjects.portkey import Portkey
+from benchmarks.subjects.rolter import Rolter
+
+SUBJECTS: Final[dict[str, Subject]] = {
+    subject.name: subject
+    for subject in (Nginx(), Direct(), Gateway(), Rolter(), Portkey(), LiteLLM())
+}
+OURS: Final = "gateway"
+REFERENCE: Final = "nginx"
+BASE_LINE: Final = "direct"
+PEERS: Final = ("rolter", "portkey", "litellm")
+DEFAULT: Final = (REFERENCE, BASE_LINE, OURS)
+QUICK: Final = (REFERENCE, OURS)
