@@ -7,15 +7,15 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 $(BIN)/python -m pip
+INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 $$(cat $(VENV)/.pip) install --quiet
 ARGS ?=
 
 # The cheapest per request first. A name may exist and not work (version managers leave such shims), so each is tried.
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python /usr/bin/python3
-WORKS := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+WORKS := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?=
 
-.PHONY: help serve test check unit lint types layers format bench bench-peers lock clean
+.PHONY: help serve test check unit lint types layers fix format bench bench-peers lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ test: $(VENV)/.dev ## All tests (ARGS="-k name")
 	@exec $(BIN)/python -m pytest $(ARGS)
 
 check: format lint types layers unit ## Everything fast: format, lint, types, layers, unit tests
+
+fix: $(VENV)/.dev ## Put format and imports right
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet .
@@ -55,22 +59,26 @@ bench-peers: $(VENV)/.dev ## Measure other gateways with the same load (installs
 
 # ---------------------------------------------------------------- set-up
 
-$(BIN)/python:
+# A distribution may ship venv without its bundled pip: then the pip beside the interpreter fills the environment.
+$(VENV)/.pip:
 	@for name in $(or $(PYTHON),$(CANDIDATES)); do \
-	  if "$$name" -c '$(WORKS)' >/dev/null 2>&1; then python=$$name; break; fi; \
+	  "$$name" -c '$(WORKS)' >/dev/null 2>&1 || continue; \
+	  if "$$name" -m venv --clear $(VENV) >/dev/null 2>&1; then pip='$(BIN)/python -m pip'; \
+	  elif "$$name" -m pip --python "$$name" --version >/dev/null 2>&1 && "$$name" -m venv --clear --without-pip $(VENV); then \
+	    pip="$$name -m pip --python $(BIN)/python"; \
+	  else continue; fi; \
+	  echo "$$pip" >$@; exit 0; \
 	done; \
-	if [ -z "$${python:-}" ]; then \
-	  echo "No working Python >= 3.11 with venv among: $(or $(PYTHON),$(CANDIDATES)). Name one: make PYTHON=/path/to/python3" >&2; exit 1; \
-	fi; \
-	"$$python" -m venv --clear $(VENV)
+	rm -rf $(VENV); \
+	echo "No working Python >= 3.11 with pip among: $(or $(PYTHON),$(CANDIDATES)). Name one: make PYTHON=/path/to/python3 ..." >&2; exit 1
 
-$(VENV)/.runtime: requirements/build.lock requirements/runtime.lock pyproject.toml | $(BIN)/python
-	@$(PIP) install --quiet --require-hashes -r requirements/build.lock -r requirements/runtime.lock
-	@$(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+$(VENV)/.runtime: requirements/build.lock requirements/runtime.lock pyproject.toml | $(VENV)/.pip
+	@$(INSTALL) --require-hashes -r requirements/build.lock -r requirements/runtime.lock
+	@$(INSTALL) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.runtime
-	@$(PIP) install --quiet --require-hashes -r requirements/dev.lock
+	@$(INSTALL) --require-hashes -r requirements/dev.lock
 	@touch $@
 
 # ---------------------------------------------------------------- upkeep
@@ -78,8 +86,8 @@ $(VENV)/.dev: requirements/dev.lock $(VENV)/.runtime
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
   --system-certs --custom-compile-command 'make lock' $(LOCK_ARGS)
 
-lock: | $(BIN)/python ## Compile the hash locks anew (LOCK_ARGS=--upgrade for newer versions)
-	@$(BIN)/python -c 'import uv' 2>/dev/null || $(PIP) install --quiet uv
+lock: | $(VENV)/.pip ## Compile the hash locks anew (LOCK_ARGS=--upgrade for newer versions)
+	@$(BIN)/python -c 'import uv' 2>/dev/null || $(INSTALL) uv
 	@mkdir -p requirements
 	@echo 'setuptools>=84,<85' | $(COMPILE) --output-file requirements/build.lock -
 	@$(COMPILE) --output-file requirements/runtime.lock pyproject.toml
