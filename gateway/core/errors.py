@@ -46,6 +46,9 @@ CODES: dict[str, Code] = {
     "request_too_large": Code(
         Status.INVALID_ARGUMENT, 413, False, "The body is larger than this gateway accepts."
     ),
+    "target_too_long": Code(
+        Status.INVALID_ARGUMENT, 414, False, "The address is longer than this gateway accepts."
+    ),
     "unsupported_encoding": Code(
         Status.INVALID_ARGUMENT, 415, False, "Encoded request bodies are not accepted."
     ),
