@@ -1,0 +1,186 @@
+"""Makes connected sockets: several addresses raced without tasks, TLS on top, all within one time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from gateway.core.errors import UpstreamError
+from gateway.upstream.egress import Origin, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.upstream.http1.connection import Connection
+    from gateway.upstream.resolver import Resolver
+    from gateway.upstream.spec import Timeouts
+
+HEAD_START_S: Final = 0.25
+"""How long an address may try alone before the next one joins."""
+_IN_PROGRESS: Final = 115, 36, 10035
+
+
+class Dialer:
+    """Connects to one origin, at checked addresses only."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        resolver: Resolver,
+        context: ssl.SSLContext | None,
+        *,
+        allow_private: bool,
+    ) -> None:
+        self._origin = origin
+        self._resolver = resolver
+        self._context = context
+        self._allow_private = allow_private
+
+    async def connect(
+        self, make: Callable[[], Connection], timeouts: Timeouts, deadline: float
+    ) -> Connection:
+        """Return a connected connection; UpstreamError phase connect, sent False."""
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + timeouts.connect_s
+        try:
+            async with asyncio.timeout_at(min(limit, deadline)):
+                return await self._connect(make, loop)
+        except TimeoutError:
+            code = "deadline_exceeded" if deadline <= limit else "upstream_timeout"
+            raise UpstreamError(code, phase="connect", sent=False) from None
+        except (OSError, ssl.CertificateError) as error:
+            raise UpstreamError(
+                "upstream_unavailable", phase="connect", sent=False, detail=_explain(error)
+            ) from None
+
+    async def addresses(self) -> list[str]:
+        """Return the checked addresses of the origin, families in turn."""
+        origin = self._origin
+        found = (
+            (str(origin.literal),) if origin.literal else await self._resolver.resolve(origin.host)
+        )
+        for address in found:
+            reason = refusal(address, origin, allow_private=self._allow_private)
+            if reason:
+                raise UpstreamError(
+                    "upstream_unavailable", phase="connect", sent=False, detail=f"egress: {reason}"
+                )
+        return _in_turn(found)
+
+    async def _connect(
+        self, make: Callable[[], Connection], loop: asyncio.AbstractEventLoop
+    ) -> Connection:
+        sock = await Race(loop, await self.addresses(), self._origin.port).run()
+        try:
+            if self._context is None:
+                _, connection = await loop.create_connection(make, sock=sock)
+            else:
+                _, connection = await loop.create_connection(
+                    make, sock=sock, ssl=self._context, server_hostname=self._origin.host
+                )
+        except BaseException:
+            sock.close()
+            raise
+        return connection
+
+
+class Race:
+    """Connects to the first address that answers; each next one starts after a head start or a failure."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, addresses: list[str], port: int) -> None:
+        self._loop = loop
+        self._todo = list(reversed(addresses))
+        self._port = port
+        self._running: list[socket.socket] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._error = OSError("no address")
+        self._won: asyncio.Future[socket.socket | None] = loop.create_future()
+
+    async def run(self) -> socket.socket:
+        """Return a connected socket that does not block; OSError of the last failure."""
+        winner: socket.socket | None = None
+        try:
+            self._next()
+            winner = await self._won
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            for sock in self._running:
+                self._loop.remove_writer(sock)
+                if sock is not winner:
+                    sock.close()
+            if winner is None and self._won.done() and not self._won.cancelled():
+                lost = self._won.result()
+                if lost is not None:
+                    lost.close()
+        if winner is None:
+            raise self._error
+        return winner
+
+    def _next(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._todo and not self._won.done():
+            try:
+                if self._begin(self._todo.pop()):
+                    if self._todo:
+                        self._timer = self._loop.call_later(HEAD_START_S, self._next)
+                    return
+            except OSError as error:
+                self._error = error
+        if not self._running and not self._won.done():
+            self._won.set_result(None)
+
+    def _begin(self, address: str) -> bool:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            code = sock.connect_ex((address, self._port))
+            if code and code not in _IN_PROGRESS:
+                raise OSError(code, os.strerror(code))
+            self._loop.add_writer(sock, self._ready, sock)
+        except BaseException:
+            sock.close()
+            raise
+        self._running.append(sock)
+        return True
+
+    def _ready(self, sock: socket.socket) -> None:
+        self._loop.remove_writer(sock)
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code == 0:
+            if not self._won.done():
+                self._won.set_result(sock)
+            return
+        self._running.remove(sock)
+        sock.close()
+        self._error = OSError(code, os.strerror(code))
+        self._next()
+
+
+def _in_turn(addresses: tuple[str, ...]) -> list[str]:
+    """Order addresses so that the families alternate, the first one's family first (RFC 8305)."""
+    first = [a for a in addresses if (":" in a) == (":" in addresses[0])]
+    other = [a for a in addresses if (":" in a) != (":" in addresses[0])]
+    ordered: list[str] = []
+    for index in range(max(len(first), len(other))):
+        ordered += first[index : index + 1] + other[index : index + 1]
+    return ordered
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or type(error).__name__}"
+    with contextlib.suppress(AttributeError, TypeError, ValueError):
+        return os.strerror(int(str(error.args[0])))
+    return type(error).__name__
