@@ -61,7 +61,8 @@ bench-peers: $(VENV)/.dev ## Measure other gateways with the same load (installs
 
 # A distribution may ship venv without its bundled pip: then the pip beside the interpreter fills the environment.
 $(VENV)/.pip:
-	@for name in $(or $(PYTHON),$(CANDIDATES)); do \
+	@if $(BIN)/python -m pip --version >/dev/null 2>&1; then echo '$(BIN)/python -m pip' >$@; exit 0; fi; \
+	for name in $(or $(PYTHON),$(CANDIDATES)); do \
 	  "$$name" -c '$(WORKS)' >/dev/null 2>&1 || continue; \
 	  if "$$name" -m venv --clear $(VENV) >/dev/null 2>&1; then pip='$(BIN)/python -m pip'; \
 	  elif "$$name" -m pip --python "$$name" --version >/dev/null 2>&1 && "$$name" -m venv --clear --without-pip $(VENV); then \
@@ -73,12 +74,12 @@ $(VENV)/.pip:
 	echo "No working Python >= 3.11 with pip among: $(or $(PYTHON),$(CANDIDATES)). Name one: make PYTHON=/path/to/python3 ..." >&2; exit 1
 
 $(VENV)/.runtime: requirements/build.lock requirements/runtime.lock pyproject.toml | $(VENV)/.pip
-	@$(INSTALL) --require-hashes -r requirements/build.lock -r requirements/runtime.lock
+	@$(INSTALL) --no-deps --require-hashes -r requirements/build.lock -r requirements/runtime.lock
 	@$(INSTALL) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.runtime
-	@$(INSTALL) --require-hashes -r requirements/dev.lock
+	@$(INSTALL) --no-deps --no-compile --require-hashes -r requirements/dev.lock
 	@touch $@
 
 # ---------------------------------------------------------------- upkeep
