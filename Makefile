@@ -40,7 +40,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/vulture
 	@$(BIN)/codespell
 	@$(BIN)/yamllint --strict .
-	@$(BIN)/deptry gateway
+	@$(BIN)/deptry .
 
 types: $(VENV)/.dev
 	@$(BIN)/pyright
@@ -52,10 +52,11 @@ unit: $(VENV)/.dev
 	@$(BIN)/python -m pytest -q $(wildcard tests/unit tests/architecture) $(ARGS)
 
 bench: $(VENV)/.dev ## Measure this gateway
-	@exec $(BIN)/python -m bench $(ARGS)
+	@exec $(BIN)/python -m benchmarks $(ARGS)
 
 bench-peers: $(VENV)/.dev ## Measure other gateways with the same load (installs them)
-	@exec $(BIN)/python -m bench.peers $(ARGS)
+	@$(BIN)/python -m benchmarks install
+	@exec $(BIN)/python -m benchmarks run --peers $(ARGS)
 
 # ---------------------------------------------------------------- set-up
 
@@ -96,4 +97,4 @@ lock: | $(VENV)/.pip ## Compile the hash locks anew (LOCK_ARGS=--upgrade for new
 
 clean: ## Remove the environment and every cache
 	@rm -rf $(VENV) build dist ./*.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis htmlcov .coverage
-	@find gateway tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find gateway tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

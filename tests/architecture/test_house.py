@@ -17,8 +17,8 @@ RUN_AGAIN = re.compile(r"mark\.flaky|@flaky|reruns=")
 BLOCKS = ast.For | ast.AsyncFor | ast.While | ast.If | ast.With | ast.AsyncWith | ast.Try
 SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
-# The last-resort renderer at the edge, and the wrapper around every task.
-CATCH_ALL = {"gateway/server/edge.py", "gateway/lifecycle/inflight.py"}
+# The last-resort renderer, and the wrapper around every task.
+CATCH_ALL = {"gateway/server/serve.py", "gateway/lifecycle/inflight.py"}
 # These spell out what they refuse.
 SPELLERS = {"tests/architecture/test_house.py", "tests/architecture/test_lint.py"}
 
