@@ -16,7 +16,7 @@ Render = Callable[[GatewayError, str], bytes]
 class Exchange(Protocol):
     """A request whose head has arrived. Times are seconds of the loop's clock.
 
-    A client that only shuts down its sending side is still answered; `gone` means that nobody reads any more.
+    A client that only shuts down its sending side is still answered; `gone`: nobody reads any more.
     """
 
     @property
@@ -26,7 +26,7 @@ class Exchange(Protocol):
 
     @property
     def raw_path(self) -> bytes:
-        """The path as it was sent, checked: no dot segment, no encoded or doubled slash, no control byte."""
+        """The path as sent: no dot segment, no encoded or doubled slash, no control byte."""
         ...
 
     @property
@@ -102,15 +102,15 @@ class Exchange(Protocol):
         ...
 
     def body_stream(self, limit: int) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives and stop the client while nobody takes it; raises as `read_body`."""
+        """Yield the body as it arrives; the client is held up meanwhile; raises as `read_body`."""
         ...
 
     def start(self, status: int, headers: Headers, *, length: int | None) -> None:
         """Set the head of the answer; it leaves together with the first bytes of the content.
 
-        `length` None: a stream. Its head leaves at the end of this turn of the loop at the latest. Framing
-        headers are made here; `connection: close` among `headers` is obeyed. Raises ValueError for a header
-        that would break the head.
+        `length` None: a stream; its head leaves in the next turn of the loop at the latest. Framing
+        headers are made here; `connection: close` among `headers` is obeyed. Raises ValueError for
+        a header that would break the head.
         """
         ...
 
@@ -123,7 +123,7 @@ class Exchange(Protocol):
         ...
 
     def end(self, data: bytes = b"") -> None:
-        """Send the last content and complete the answer. Cut instead when `length` was not reached."""
+        """Send the last content and complete the answer; cut when `length` was not reached."""
         ...
 
     def abort(self) -> None:
@@ -131,7 +131,7 @@ class Exchange(Protocol):
         ...
 
     def on_gone(self, callback: Callable[[], object]) -> None:
-        """Call this once, from the loop, as soon as the client is gone; never after `end` or `abort`."""
+        """Call this once, from the loop, when the client is gone; never after `end` or `abort`."""
         ...
 
 

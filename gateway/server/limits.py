@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class ConnectionLimits:
     """Bounds of the connections of one listener; seconds, bytes, counts.
 
-    A body may take `body_timeout_s` plus one second for each `min_body_bytes_per_s` received. What a refused
-    request still sends is read for `drain_s` and `drain_bytes`, so that the client sees the answer.
+    A body may take `body_timeout_s` plus one second for each `min_body_bytes_per_s` received. What
+    a refused request still sends is read for `drain_s` and `drain_bytes`, so that the client sees
+    the answer.
     """
 
     head_timeout_s: float = 10.0

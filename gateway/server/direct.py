@@ -1,0 +1,341 @@
+"""An exchange that stands on the connection itself: no queue, and a future only to wait."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from gateway.core.errors import InputError
+from gateway.core.ids import accepted, new_request_id
+from gateway.server.exchange import Headers
+from gateway.server.head import CLOSE, header_block, response_head
+
+_log = logging.getLogger("gateway.server")
+
+_NONE, _LENGTH, _CHUNKED, _UNTIL_CLOSE = range(4)
+_JOIN_BYTES = 16 << 10
+_LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Link(Protocol):
+    """What an exchange asks of its connection."""
+
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    client: str
+    write_paused: bool
+    closing: bool
+
+    def want_body(self, exchange: "DirectExchange") -> None:
+        """Let the body come."""
+        ...
+
+    async def writable(self) -> None:
+        """Wait until the transport takes more, or is lost."""
+        ...
+
+    def flood(self) -> bool:
+        """Tell whether more is buffered than any handler should have written."""
+        ...
+
+    def finished(self, exchange: "DirectExchange") -> None:
+        """Note the end of an answer."""
+        ...
+
+    def cut(self, *, hard: bool) -> None:
+        """Close without a proper end; `hard` resets."""
+        ...
+
+
+class DirectExchange:
+    """A request on a guarded connection; class attributes are what most requests never change."""
+
+    started = False
+    ended = False
+    gone = False
+    bytes_out = 0
+    content_length: int | None = None
+    has_body = False
+    keep_alive = True
+    http11 = True
+    expects = False  # the client waits for `100 Continue`
+    complete = False  # the whole message has arrived
+    received = 0  # bytes of the body so far
+    buffered = 0
+    hold_above = 64 << 10  # reading stops when more than this is buffered
+    task: asyncio.Task[None] | None = None
+    _wake_above = sys.maxsize  # bytes of body that are of interest to whoever waits
+    _waiter: asyncio.Future[None] | None = None
+    _failure = ""
+    _request_id = ""
+    _callbacks: list[Callable[[], object]] | None = None
+    _framing = _NONE
+    _left = 0  # bytes that the declared length still allows
+    _head = b""
+
+    def __init__(
+        self,
+        link: Link,
+        method: str,
+        target: tuple[bytes, bytes],
+        headers: Headers,
+        index: dict[bytes, bytes],
+    ) -> None:
+        self._link = link
+        self.method = method
+        self.raw_path, self.query = target
+        self.headers = headers
+        self._index = index
+        self.received_at = link.loop.time()
+        self._parts: list[bytes] = []
+
+    # ------------------------------------------------------------ the request
+
+    @property
+    def client(self) -> str:
+        """The address of the peer."""
+        return self._link.client
+
+    @property
+    def request_id(self) -> str:
+        """The caller's own id when it is harmless, else a new one."""
+        made = self._request_id
+        if not made:
+            own = self._index.get(b"x-request-id")
+            made = own.decode() if own is not None and accepted(own) else new_request_id()
+            self._request_id = made
+        return made
+
+    def header(self, name: bytes) -> bytes | None:
+        """Return the first header of this name."""
+        return self._index.get(name)
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the whole body; raises InputError."""
+        if not self.complete:
+            if self.content_length is not None and self.content_length > limit:
+                raise InputError("request_too_large")
+            self.hold_above = limit
+            self._link.want_body(self)
+            while not self.complete and self.received <= limit:
+                await self._wait(limit)
+        if self.received > limit:
+            raise InputError("request_too_large")
+        body = b"".join(self._parts)
+        self._parts = [body]
+        return body
+
+    async def body_stream(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives; raises InputError."""
+        if self.content_length is not None and self.content_length > limit:
+            raise InputError("request_too_large")
+        while True:
+            parts = self._parts
+            if parts:
+                self._parts = []
+                self.buffered = 0
+                if self.received > limit:
+                    raise InputError("request_too_large")
+                yield b"".join(parts)
+            elif self.complete:
+                return
+            else:
+                self._link.want_body(self)
+                await self._wait(self.received)
+
+    async def _wait(self, above: int) -> None:
+        """Wait for more than `above` bytes in all, or the end of the body; raises InputError."""
+        if self._failure:
+            raise InputError(self._failure)
+        self._wake_above = above
+        self._waiter = self._link.loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            self._wake_above = sys.maxsize
+        if self._failure:
+            raise InputError(self._failure)
+
+    # ------------------------------------------------------------ called by the connection
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._parts.append(data)
+        size = len(data)
+        self.buffered += size
+        self.received += size
+        if self.received > self._wake_above:
+            self._wake()
+
+    def finish_body(self) -> None:
+        """Note that the whole message has arrived."""
+        self.complete = True
+        if self._waiter is not None:
+            self._wake()
+
+    def fail_body(self, code: str) -> None:
+        """Note that the rest of the body will not come; whoever reads it gets this error code."""
+        self._failure = code
+        self.keep_alive = False
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def lose(self) -> None:
+        """Note that the client is gone, and tell whoever asked to be told."""
+        if self.gone or self.ended:
+            return
+        self.gone = True
+        self._head = b""
+        if not self.complete:
+            self.fail_body("client_gone")
+        callbacks, self._callbacks = self._callbacks, None
+        for callback in callbacks or ():
+            try:
+                callback()
+            except Exception:  # noqa: BLE001  one callback must not keep the next from running
+                _log.exception("a callback for a lost client failed")
+
+    # ------------------------------------------------------------ the answer
+
+    @property
+    def congested(self) -> bool:
+        """Whether the client reads too slowly."""
+        return self._link.write_paused
+
+    def start(self, status: int, headers: Headers, *, length: int | None) -> None:
+        """Set the head of the answer."""
+        if self.started:
+            raise RuntimeError("the answer was started before")
+        block = header_block(headers)
+        self.started = True
+        link = self._link
+        keep_alive = self.keep_alive and self.complete and not link.closing
+        if self.method == "HEAD" or status in (204, 304):
+            framing = b"" if length is None or status == 204 else b"content-length: %d\r\n" % length
+        elif length is not None:
+            self._framing = _LENGTH
+            self._left = length
+            framing = b"content-length: %d\r\n" % length
+        elif self.http11:
+            self._framing = _CHUNKED
+            framing = b"transfer-encoding: chunked\r\n"
+        else:
+            self._framing = _UNTIL_CLOSE
+            framing = b""
+            keep_alive = False
+        if b"connection:" in block:
+            keep_alive = False
+        elif not keep_alive:
+            framing += CLOSE
+        self.keep_alive = keep_alive
+        self._head = response_head(status, block, framing)
+        if length is None:
+            link.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Send the head when no content has taken it along."""
+        head = self._head
+        if head:
+            self._head = b""
+            self._link.transport.write(head)
+
+    def probe(self) -> bool:
+        """Send a byte that means nothing, if there is such a byte at this point of the answer."""
+        if self._framing != _CHUNKED:
+            return False
+        self.flush()
+        self._link.transport.write(b"0")
+        return True
+
+    def write(self, data: bytes) -> None:
+        """Send content now; dropped when the client is gone."""
+        if not self.started or self.ended:
+            raise RuntimeError("content outside of an answer")
+        if not data or self.gone:
+            return
+        link = self._link
+        if link.write_paused and link.flood():
+            _log.error(
+                "request %s: content written without waiting for the client", self.request_id
+            )
+            self.abort()
+            return
+        self._send(data, b"")
+
+    async def drain(self) -> None:
+        """Wait until the client has taken most of what was written, or is gone."""
+        await self._link.writable()
+
+    def end(self, data: bytes = b"") -> None:
+        """Send the last content and complete the answer."""
+        if not self.started or self.ended:
+            raise RuntimeError("an end outside of an answer")
+        if self.gone:
+            self.ended = True
+            return
+        self._send(data, _LAST_CHUNK if self._framing == _CHUNKED else b"")
+        if self.gone:
+            return
+        if self._left:
+            _log.error("request %s: the content ended before its length", self.request_id)
+            self.abort()
+            return
+        self.ended = True
+        self._callbacks = None
+        self._link.finished(self)
+
+    def _send(self, data: bytes, tail: bytes) -> None:
+        head = self._head
+        self._head = b""
+        size = len(data)
+        framing = self._framing
+        if framing == _NONE:
+            data = b""
+        else:
+            self.bytes_out += size
+            if framing == _CHUNKED:
+                if size > _JOIN_BYTES:
+                    lines = (head + b"%x\r\n" % size, data, b"\r\n" + tail)
+                    self._link.transport.writelines(lines)
+                    return
+                if size:
+                    data = b"%b%x\r\n%b\r\n%b" % (head, size, data, tail)
+                    self._link.transport.write(data)
+                    return
+                data = tail
+            elif framing == _LENGTH:
+                self._left -= size
+                if self._left < 0:
+                    _log.error("request %s: the content is longer than its length", self.request_id)
+                    self.abort()
+                    return
+                if size > _JOIN_BYTES and head:
+                    self._link.transport.writelines((head, data))
+                    return
+        self._link.transport.write(head + data if head else data)
+
+    def abort(self) -> None:
+        """Cut the connection, visibly short of the end."""
+        if self.ended or self.gone:
+            return
+        self.gone = True
+        self._head = b""
+        self._callbacks = None
+        self._link.cut(hard=self._framing == _UNTIL_CLOSE)
+
+    def on_gone(self, callback: Callable[[], object]) -> None:
+        """Call this once as soon as the client is gone."""
+        if self.ended:
+            return
+        if self.gone:
+            self._link.loop.call_soon(callback)
+        elif self._callbacks is None:
+            self._callbacks = [callback]
+        else:
+            self._callbacks.append(callback)
