@@ -1,0 +1,103 @@
+"""From what was written to a checked tree: references, overrides, models, agreement of sections."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gateway.config.chain import is_chain, shaped
+from gateway.config.checks import check_tree
+from gateway.config.complaints import complaints
+from gateway.config.errors import ConfigError, Mistake
+from gateway.config.node import Node, View
+from gateway.config.references import Secret, Unresolved, resolve
+from gateway.config.schema import Tree
+from gateway.config.settings import override
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a tree is checked against; `middleware` None takes any kind in a chain."""
+
+    environ: Mapping[str, str]
+    kinds: Collection[str]
+    middleware: Collection[str] | None
+    overrides: Mapping[str, object]
+
+
+def build(root: Node, origin: Origin, mistakes: list[Mistake], *, whole: bool = True) -> Tree:
+    """Return the tree of a written one; raises ConfigError with these mistakes and all others.
+
+    Not `whole`: a file could not be read, so that names which stand in it would seem unknown.
+    """
+    mistakes = list(mistakes)
+    used = _resolve(root, origin.environ, mistakes)
+    mistakes += override(root, origin.environ, origin.overrides, used)
+    if whole:
+        mistakes += check_tree(View(root), origin.kinds, origin.middleware)
+    tree = _validated(root, mistakes)
+    if tree is None or mistakes:
+        raise ConfigError(mistakes)
+    return tree
+
+
+def _resolve(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> set[str]:
+    """Put secrets where references stand; return the names of the variables that were asked for."""
+    used: set[str] = set()
+    for view in View(root).walk():
+        value = view.node.value
+        if not isinstance(value, str):
+            continue
+        if value.startswith("env:"):
+            used.add(value.removeprefix("env:").partition("?")[0])
+        try:
+            secret = resolve(value, environ, Path(view.node.place.file).parent)
+        except Unresolved as error:
+            mistakes.append(view.mistake(str(error)))
+            # Something that every field takes, so that this stays the only mistake of the place.
+            view.node.value = Unset()
+        else:
+            if secret is not None:
+                view.node.value = secret
+    return used
+
+
+class Unset(Secret):
+    """Stands for a reference to nothing until the mistakes are shown."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+
+def _validated(root: Node, mistakes: list[Mistake]) -> Tree | None:
+    try:
+        return Tree.model_validate(_data(View(root)))
+    except ValidationError as error:
+        found = complaints(error, root, Tree)
+    # One thing, one mistake: what a check or reference has said of a place needs no second word.
+    places = {(each.file, each.line, each.column) for each in mistakes if each.line}
+    paths = {each.path for each in mistakes}
+    mistakes += [
+        each
+        for each in found
+        if (each.file, each.line, each.column) not in places and each.path not in paths
+    ]
+    return None
+
+
+def _data(view: View) -> object:
+    """Return plain data for the models; chain entries as their fields."""
+    value = view.node.value
+    if isinstance(value, dict):
+        if view.path[:1] == ("prices",) and len(view.path) == 2:
+            return [{key: _data(each) for key, each in view.entries().items()}]
+        return {key: _data(each) for key, each in view.entries().items()}
+    if isinstance(value, list):
+        members = view.items()
+        if is_chain(view.path):
+            return [shaped(each, _data(each)) for each in members]
+        return [_data(each) for each in members]
+    return value

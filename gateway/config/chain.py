@@ -1,0 +1,205 @@
+"""Chain entries: their common fields are read here, their options stay raw for the kind to read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from gateway.config.base import Block, ModelName, Name, Raw, Some, Text
+from gateway.config.errors import Mistake, Path, Place, did_you_mean
+from gateway.config.node import Node, View
+
+STACK = "stack"
+COMMON = frozenset({"id", "mode", "log", "for_tools", "when"})
+
+
+class When(Block):
+    """Which calls an entry sees; both lists must match when both are given."""
+
+    models: Some[ModelName] | None = Field(default=None, description="Models, by name or pattern.")
+    paths: Some[Text] | None = Field(
+        default=None, description="Paths of the request, by name or pattern."
+    )
+
+
+class ChainEntry(Block):
+    """One middleware of a chain, outermost first; `place` is where it was written."""
+
+    kind: Name = Field(description="Which middleware it is.")
+    id: Name = Field(description="Its name in logs, metrics and budgets; default: the kind.")
+    mode: Literal["enforce", "shadow", "off"] = Field(
+        default="enforce",
+        description="`shadow`: evaluate, count and report, never change the answer; `off`: left out.",
+    )
+    log: bool = Field(default=False, description="Log what it decides.")
+    for_tools: Some[Text] | None = Field(
+        default=None, description="Only for calls with one of these tools."
+    )
+    when: When | None = Field(default=None, description="Only for these calls.")
+    options: Raw = Field(default_factory=dict[str, object], description="Options of the kind.")
+    place: Place
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        inner = handler.resolve_ref_schema(handler(schema))
+        properties = cast("dict[str, Any]", inner["properties"])
+        common = {name: properties[name] for name in sorted(COMMON)}
+        for name in ("kind", "options", "place", *COMMON):
+            properties.pop(name)
+        inner.pop("required", None)
+        inner.pop("type", None)
+        inner.pop("properties", None)
+        inner.pop("additionalProperties", None)
+        inner["description"] = "A middleware by name, or one key with its options."
+        inner["anyOf"] = [
+            {"type": "string", "minLength": 1},
+            {
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": 1,
+                "properties": {STACK: {"type": "string", "description": "Name of a stack."}},
+                "additionalProperties": {"type": ["object", "null"], "properties": common},
+            },
+        ]
+        return inner
+
+
+Stacks = Mapping[str, tuple[ChainEntry, ...]]
+
+
+def shaped(view: View, data: object) -> object:
+    """Return a written entry as the fields of ChainEntry; what has no shape stays as it is."""
+    place = view.node.place
+    if isinstance(data, str):
+        return {"kind": data, "id": data, "place": place}
+    block = cast("dict[str, object]", data) if isinstance(data, dict) else {}
+    if len(block) != 1:
+        return data
+    [(kind, inside)] = block.items()
+    if kind == STACK and isinstance(inside, str):
+        return {"kind": STACK, "id": inside, "options": {"name": inside}, "place": place}
+    if inside is not None and not isinstance(inside, dict):
+        return block
+    fields = cast("dict[str, object]", inside or {})
+    common = {name: value for name, value in fields.items() if name in COMMON}
+    options = {name: value for name, value in fields.items() if name not in COMMON}
+    return {"id": kind, **common, "kind": kind, "options": options, "place": place}
+
+
+def is_chain(path: Path) -> bool:
+    """Tell whether a path of the tree is that of a chain."""
+    match path:
+        case ("stacks", str()) | ("defaults", "chain"):
+            return True
+        case ("tenants", str(), "chain") | ("tenants", str(), "agents", str(), "chain"):
+            return True
+        case _:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An entry before validation: what the checks of a whole chain need to know of it."""
+
+    view: View
+    kind: str
+    id: str | None
+    stack: str | None
+
+
+def written(view: View) -> Written | Mistake:
+    """Read the shape of an entry: a name, or one key with a block."""
+    value = view.node.value
+    if isinstance(value, str):
+        return Written(view, value, value, None)
+    if not isinstance(value, dict) or len(value) != 1:
+        return view.mistake("must be a name (retry) or one key with its options (retry: {...})")
+    [(kind, inside)] = view.entries().items()
+    if kind == STACK:
+        name = inside.text()
+        return Written(view, STACK, None, name) if name else inside.mistake("must name a stack")
+    if inside.node.value is not None and not isinstance(inside.node.value, dict):
+        return inside.mistake(f"must be a block with the options of {kind}")
+    return Written(view, kind, inside.text("id") or kind, None)
+
+
+def expand(entries: tuple[ChainEntry, ...], stacks: Stacks) -> tuple[ChainEntry, ...]:
+    """Replace every `{stack: name}` by the entries of that stack; cycles were refused before."""
+    found: list[ChainEntry] = []
+    for entry in entries:
+        if entry.kind == STACK:
+            found.extend(expand(stacks[str(entry.options["name"])], stacks))
+        else:
+            found.append(entry)
+    return tuple(found)
+
+
+def check_chain(
+    chain: View, stacks: dict[str, View], known: frozenset[str] | None
+) -> list[Mistake]:
+    """Return what is wrong with the names in one chain; `known` None takes any kind."""
+    found: list[Mistake] = []
+    seen: dict[str, Place] = {}
+    for item in chain.items():
+        entry = written(item)
+        if isinstance(entry, Mistake):
+            found.append(entry)
+            continue
+        if entry.stack is not None and entry.stack not in stacks:
+            name = item.get(STACK) or item
+            near = did_you_mean(entry.stack, stacks)
+            found.append(name.mistake(f"there is no stack {name.quoted()}{near}"))
+        if entry.kind != STACK and known is not None and entry.kind not in known:
+            near = did_you_mean(entry.kind, {*known, STACK})
+            found.append(item.mistake(f'there is no middleware "{entry.kind}"{near}'))
+        for name in ids(entry, stacks, frozenset()):
+            if name in seen:
+                message = f'the id "{name}" is already taken at {seen[name]}: give this entry an id'
+                found.append(item.mistake(message))
+                break
+            seen[name] = item.node.place
+    return found
+
+
+def ids(entry: Written, stacks: dict[str, View], inside: frozenset[str]) -> list[str]:
+    """Return the ids that an entry brings into its chain."""
+    if entry.stack is None:
+        return [entry.id] if entry.id else []
+    if entry.stack in inside or entry.stack not in stacks:
+        return []
+    members = [written(item) for item in stacks[entry.stack].items()]
+    within = inside | {entry.stack}
+    return [
+        name for each in members if isinstance(each, Written) for name in ids(each, stacks, within)
+    ]
+
+
+def cycles(stacks: dict[str, View]) -> list[Mistake]:
+    """Return the stacks that hold themselves."""
+    found: list[Mistake] = []
+    for name, stack in stacks.items():
+        if name in _reached(stack, stacks, frozenset()):
+            found.append(stack.key_mistake(f'the stack "{name}" holds itself'))
+    return found
+
+
+def _reached(stack: View, stacks: dict[str, View], seen: frozenset[str]) -> frozenset[str]:
+    for item in stack.items():
+        name = item.text(STACK)
+        if name is not None and name in stacks and name not in seen:
+            seen = _reached(stacks[name], stacks, seen | {name})
+    return seen
+
+
+def node_of_field(node: Node, part: str | int) -> Node | None:
+    """Step from an entry to one of its fields: they stand below the only key of its block."""
+    if isinstance(node.value, dict) and len(node.value) == 1:
+        [inner] = node.value.values()
+        if isinstance(inner.value, dict) and part in inner.value:
+            return inner.value[str(part)]
+    return None

@@ -1,0 +1,98 @@
+"""What holds without any file: loopback, this user's stores, every provider whose key is set."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.config.build import Origin, build
+from gateway.config.errors import Place
+from gateway.config.node import from_data
+from gateway.config.references import MaskedUrl
+from gateway.config.schema import Tree
+from gateway.config.secret_rules import is_example
+
+TENANT = "default"
+ECHO = "echo"
+_FOLDER = "llm-gateway"
+_SQLITE = "sqlite:"
+
+
+def default_tree(
+    environ: Mapping[str, str],
+    data_dir: Path,
+    known_providers: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+) -> Tree:
+    """Return the tree used without a file; raises ConfigError when variables do not fit.
+
+    `known_providers` names the usual key variable of each kind, or an empty text.
+    """
+    data, notes = default_data(environ, known_providers)
+    root = from_data(data, Place("built-in default"))
+    tree = build(root, Origin(environ, known_providers, None, overrides or {}), [])
+    return place_database(tree, data_dir).with_origin((), tuple(notes))
+
+
+def default_data(
+    environ: Mapping[str, str], known_providers: Mapping[str, str]
+) -> tuple[dict[str, object], list[str]]:
+    """Return the sections that hold without a file, and notes about keys that were left out."""
+    providers: dict[str, object] = {}
+    models: dict[str, object] = {}
+    notes: list[str] = []
+    for kind, variable in sorted(known_providers.items()):
+        secret = environ.get(variable, "").strip() if variable else ""
+        if not secret:
+            continue
+        if is_example(secret):
+            notes.append(f"{variable} holds a placeholder, so {kind} is left out.")
+            continue
+        providers[kind] = {"kind": kind, "api_key": f"env:{variable}"}
+        models[f"{kind}/*"] = {"targets": [{"provider": kind, "model": "*"}]}
+    if ECHO in known_providers:
+        providers[ECHO] = {"kind": ECHO}
+        models[ECHO] = {"targets": [{"provider": ECHO, "model": ECHO}]}
+    tenant: dict[str, object] = {"models": sorted(models)}
+    data: dict[str, object] = {"providers": providers, "models": models}
+    return {**{k: v for k, v in data.items() if v}, "tenants": {TENANT: tenant}}, notes
+
+
+def data_directory(environ: Mapping[str, str]) -> tuple[Path, list[str]]:
+    """Return where this user's data belongs, and a note when it cannot go there; create nothing."""
+    xdg, home = environ.get("XDG_DATA_HOME", ""), environ.get("HOME", "")
+    if Path(xdg).is_absolute():
+        wanted = Path(xdg, _FOLDER)
+    elif Path(home).is_absolute():
+        wanted = Path(home, ".local", "share", _FOLDER)
+    else:
+        return _temporary(), [f"HOME is not set: data goes to {_temporary()} and may not last."]
+    if _can_write(wanted):
+        return wanted, []
+    return _temporary(), [
+        f"{wanted} cannot be written: data goes to {_temporary()} and may not last."
+    ]
+
+
+def _temporary() -> Path:
+    """Return a folder that no other user's name can be taken for."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir(), f"{_FOLDER}-{user}")
+
+
+def _can_write(folder: Path) -> bool:
+    """Tell whether a folder, or the nearest one above it that exists, takes new files."""
+    for each in (folder, *folder.parents):
+        if each.exists():
+            return each.is_dir() and os.access(each, os.W_OK | os.X_OK)
+    return False
+
+
+def place_database(tree: Tree, data_dir: Path) -> Tree:
+    """Make a relative SQLite file one below the data directory."""
+    url = tree.stores.database.reveal()
+    if not url.startswith(_SQLITE):
+        return tree
+    database = MaskedUrl(f"{_SQLITE}{data_dir / url.removeprefix(_SQLITE)}")
+    stores = tree.stores.model_copy(update={"database": database})
+    return tree.model_copy(update={"stores": stores})

@@ -1,0 +1,56 @@
+"""Loads a configuration: one frozen tree, or every mistake at once."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from gateway.config.build import Origin, build
+from gateway.config.default import data_directory, default_tree, place_database
+from gateway.config.errors import ConfigError, Mistake
+from gateway.config.folder import gather
+from gateway.config.schema import Tree
+
+
+def load(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    known_kinds: Mapping[str, str] | Collection[str],
+    known_middleware: Collection[str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Tree:
+    """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
+
+    `known_kinds` are the provider kinds, with the usual variable of each key (`{"openai": "OPENAI_API_KEY"}`).
+    `known_middleware` None takes any kind in a chain. `overrides` are dotted: `{"server.port": 8080}`.
+    """
+    data_dir, notes = data_directory(environ)
+    if path is None:
+        variables = known_kinds if isinstance(known_kinds, Mapping) else {}
+        tree = default_tree(environ, data_dir, variables, overrides)
+        return tree.with_origin((), (*notes, *tree.notes))
+    written = gather(path)
+    origin = Origin(environ, known_kinds, known_middleware, overrides or {})
+    tree = build(written.root, origin, written.mistakes, whole=written.whole)
+    return place_database(tree, data_dir).with_origin(written.files, tuple(notes))
+
+
+def check(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str],
+    known_kinds: Mapping[str, str] | Collection[str],
+    known_middleware: Collection[str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> list[Mistake]:
+    """Return every mistake of a configuration, sorted by place."""
+    try:
+        load(
+            path,
+            environ=environ,
+            known_kinds=known_kinds,
+            known_middleware=known_middleware,
+            overrides=overrides,
+        )
+    except ConfigError as error:
+        return list(error.mistakes)
+    return []

@@ -1,0 +1,65 @@
+"""The sections `models` and `prices`: the names clients send, what stands behind them, what it costs."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from gateway.config.base import Block, Count, Day, Many, ModelName, Name, Raw, Some, Usd
+
+Balance = Literal["weighted", "least_busy", "lowest_latency", "session"]
+Fact = Literal[
+    "tools", "images", "audio", "documents", "json_schema", "reasoning", "streaming", "system"
+]
+
+
+class Target(Block):
+    """One model of one provider."""
+
+    provider: Name = Field(description="A name of the section `providers`.")
+    model: ModelName = Field(
+        description="The provider's name for the model. `*` alone is the name the client sent, "
+        "without the part up to the last `/` before the star; inside a text it is what the star stood for."
+    )
+    weight: Count = Field(
+        default=1, description="Share of the calls, among the targets of this model."
+    )
+    params: Raw = Field(
+        default_factory=dict[str, object],
+        description="Request fields used when the client sent none; for this target only.",
+    )
+
+
+class Limits(Block):
+    """What one call may hold."""
+
+    context_tokens: Count | None = Field(default=None, description="Prompt and answer together.")
+    max_output_tokens: Count | None = Field(default=None, description="The answer alone.")
+
+
+class Model(Block):
+    """A name that clients may send, and the targets that serve it."""
+
+    balance: Balance = Field(
+        default="weighted", description="How a call chooses among the targets that are up."
+    )
+    targets: Some[Target] = Field(description="Where the calls go.")
+    limits: Limits = Field(default_factory=Limits, description="Limits of the model.")
+    supports: Many[Fact] | None = Field(
+        default=None, description="What the model can do; nothing written: unknown, so it is tried."
+    )
+
+
+class Price(Block):
+    """US dollars per million tokens, from a day on."""
+
+    input: Usd = Field(description="Tokens of the prompt.")
+    output: Usd = Field(description="Tokens of the answer.")
+    cache_read: Usd | None = Field(
+        default=None,
+        description="Prompt tokens read from the provider's cache; default: as `input`.",
+    )
+    cache_write: Usd | None = Field(
+        default=None,
+        description="Prompt tokens written to the provider's cache; default: as `input`.",
+    )
+    valid_from: Day | None = Field(default=None, alias="from", description="First day, UTC.")

@@ -1,0 +1,110 @@
+"""The section `providers`: where models live and how to reach them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, Strict, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from gateway.config.base import Block, Count, Name, Seconds, Some, Text
+from gateway.config.references import MaskedUrl, Secret
+from gateway.config.secret_rules import check_provider_secret
+from gateway.config.server import HttpUrl
+from gateway.core.status import Status
+
+_OWN_HEADERS = frozenset({
+    "host", "content-length", "connection", "accept-encoding", "transfer-encoding", "te", "upgrade",
+    "keep-alive", "trailer", "proxy-connection", "proxy-authorization", "expect", "content-type",
+})  # fmt: skip
+ProviderSecret = Annotated[Secret, AfterValidator(check_provider_secret)]
+
+
+def _header(name: str) -> str:
+    if name.lower() in _OWN_HEADERS:
+        raise PydanticCustomError("header", "is a header that the gateway sets itself")
+    return name
+
+
+HeaderName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"), AfterValidator(_header)
+]
+StatusName = Annotated[Status, Strict(strict=False)]
+UpstreamStatus = Annotated[str, StringConstraints(pattern=r"^[45][0-9][0-9]$")]
+
+
+class Timeout(Block):
+    """How long each phase of a call may take."""
+
+    connect_s: Seconds = Field(default=5, description="Until the connection and its TLS stand.")
+    pool_s: Seconds = Field(default=5, description="Waiting for a free connection.")
+    first_byte_s: Seconds = Field(
+        default=120, description="From the sent request to the answer's head."
+    )
+    idle_s: Seconds = Field(default=60, description="Between two pieces of an answer.")
+
+
+class Provider(Block):
+    """One account at one provider."""
+
+    kind: Text = Field(description="Which provider it is; `gateway check` names the known kinds.")
+    base_url: HttpUrl | None = Field(
+        default=None, description="Where it is; default: the kind's own URL."
+    )
+    api_key: ProviderSecret | None = Field(
+        default=None, description="The credential; or use `api_keys`."
+    )
+    api_keys: Some[ProviderSecret] | None = Field(
+        default=None,
+        description="Several credentials; one that is refused or limited is passed over.",
+    )
+    headers: Mapping[HeaderName, ProviderSecret] = Field(
+        default_factory=dict[str, Secret], description="Headers sent with every call; never logged."
+    )
+    timeout: Timeout = Field(default_factory=Timeout, description="Time per phase.")
+    max_connections: Count = Field(default=1000, description="Open connections at once.")
+    max_waiting: Count = Field(
+        default=1000, description="Calls that may wait for a connection; above it 503 `overloaded`."
+    )
+    quota_group: Name | None = Field(
+        default=None,
+        description="Providers of one group share a quota: a limit of one rests all of them.",
+    )
+    status_map: Mapping[UpstreamStatus, StatusName] = Field(
+        default_factory=dict[str, Status],
+        description="HTTP status to status name, over the built-in table.",
+    )
+    verify_tls: bool = Field(default=True, description="Check the certificate of the provider.")
+    ca_file: Text | None = Field(default=None, description="File of certificates to trust instead.")
+    allow_private: bool | None = Field(
+        default=None,
+        description="Allow private addresses; default: only for a `base_url` that names one.",
+    )
+    transport: Literal["fast", "httpx"] = Field(
+        default="fast",
+        description="`fast`: own HTTP/1.1 transport; `httpx`: for proxies and HTTP/2.",
+    )
+    proxy: MaskedUrl | None = Field(
+        default=None, description="Outgoing proxy; needs `transport: httpx`."
+    )
+    http2: bool = Field(default=False, description="Speak HTTP/2; needs `transport: httpx`.")
+    max_event_bytes: Count = Field(
+        default=1_048_576, description="Largest single event of a stream."
+    )
+    api_version: Text | None = Field(default=None, description="API version (Azure).")
+    organization: Text | None = Field(
+        default=None, description="Organization of the account (OpenAI)."
+    )
+    project: Text | None = Field(default=None, description="Project of the account (OpenAI).")
+
+    @property
+    def credentials(self) -> tuple[Secret, ...]:
+        """Return every credential, in the order in which they are tried."""
+        return self.api_keys or ((self.api_key,) if self.api_key else ())
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.api_key and self.api_keys:
+            raise PydanticCustomError("both", "has api_key and api_keys: keep one of them")
+        if self.transport == "fast" and (self.proxy or self.http2):
+            raise PydanticCustomError("needs_httpx", "proxy and http2 need transport: httpx")
+        return self

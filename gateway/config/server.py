@@ -1,0 +1,145 @@
+"""The sections `server`, `stores` and `telemetry`: what environment variables may override."""
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from gateway.config.base import Block, Count, Port, Seconds, Text
+from gateway.config.references import MaskedUrl, Secret
+from gateway.config.secret_rules import check_door_secret
+
+STATE_SCHEMES = ("memory", "redis", "rediss", "redis+cluster", "redis+sentinel", "unix")
+DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
+
+
+def _state(url: MaskedUrl) -> MaskedUrl:
+    return _known_scheme(url, STATE_SCHEMES)
+
+
+def _database(url: MaskedUrl) -> MaskedUrl:
+    return _known_scheme(url, DATABASE_SCHEMES)
+
+
+def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
+    if url.scheme not in known:
+        raise PydanticCustomError(
+            "scheme", "must begin with one of: {known}", {"known": ", ".join(known)}
+        )
+    if url.scheme == "memory" and url.reveal() != "memory":
+        raise PydanticCustomError("scheme", "memory takes no address")
+    if url.scheme not in {"memory", "sqlite", "unix"} and not urlsplit(url.reveal()).hostname:
+        raise PydanticCustomError("host", "names no host")
+    if url.scheme == "sqlite":
+        file = url.reveal().removeprefix("sqlite:")
+        # Programs disagree on whether sqlite:///x is /x or x.
+        if not file.strip("/") or file.startswith("//"):
+            raise PydanticCustomError("file", "must be sqlite:FILE, a path without //")
+    return url
+
+
+def http_url(url: str) -> str:
+    """Accept an http or https URL without user, query or fragment; drop the slash at its end."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or any(character.isspace() for character in url):
+        raise PydanticCustomError("url", "must be a URL such as https://host/v1")
+    if "@" in urlsplit(url).netloc:
+        raise PydanticCustomError("url", "must not hold a user or password")
+    if "?" in url or "#" in url:
+        raise PydanticCustomError("url", "must not hold a query or fragment")
+    return url.rstrip("/")
+
+
+HttpUrl = Annotated[Text, AfterValidator(http_url)]
+
+
+class Admin(Block):
+    """The second listener: /metrics, /admin/* and /docs."""
+
+    host: Text = Field(default="127.0.0.1", description="Address of the admin listener.")
+    port: Port = Field(default=4001, description="Port of the admin listener; 0 takes a free one.")
+    key: Annotated[Secret, AfterValidator(check_door_secret)] | None = Field(
+        default=None,
+        description="Key for /admin/*, 16 characters or more; without one only loopback may call it.",
+    )
+
+
+class Server(Block):
+    """The listener for clients, its limits and its time limits."""
+
+    host: Text = Field(default="127.0.0.1", description="Address that clients connect to.")
+    port: Port = Field(
+        default=4000, description="Port that clients connect to; 0 takes a free one."
+    )
+    admin: Admin = Field(default_factory=Admin, description="The admin listener.")
+    workers: int = Field(default=1, ge=1, le=256, description="Processes that share the port.")
+    body_limit_bytes: Count = Field(
+        default=20_971_520, description="Largest request body; a larger one is answered 413."
+    )
+    max_in_flight: Count = Field(
+        default=2000,
+        description="Requests at work at once; above it 503 `overloaded`, before any work.",
+    )
+    head_timeout_s: Seconds = Field(
+        default=10, description="Time for the head of a request to arrive."
+    )
+    body_timeout_s: Seconds = Field(
+        default=60, description="Time for the body of a request to arrive."
+    )
+    request_timeout_s: Seconds = Field(
+        default=600,
+        description="One deadline for a whole request; the header `x-gateway-timeout-ms` may only "
+        "shorten it.",
+    )
+    ping_interval_s: Seconds = Field(
+        default=15,
+        description="A stream that was silent this long gets a comment line or ping event.",
+    )
+    drain_s: float = Field(
+        default=30,
+        ge=0,
+        le=86_400,
+        description="Time that running requests get when the process stops.",
+    )
+
+
+class Stores(Block):
+    """Where counters and records are kept."""
+
+    state: Annotated[MaskedUrl, AfterValidator(_state)] = Field(
+        default_factory=lambda: MaskedUrl("memory"),
+        description="Counters, limits, cache, approvals: `memory`, `redis://`, `rediss://`, "
+        "`redis+cluster://`, `redis+sentinel://`, `unix:`. REDIS_URL is read when nothing is written.",
+        json_schema_extra={"default": "memory"},
+    )
+    database: Annotated[MaskedUrl, AfterValidator(_database)] = Field(
+        default_factory=lambda: MaskedUrl("sqlite:gateway.db"),
+        description="Keys, ledger, sessions, receipts: `sqlite:FILE` (below the data directory), "
+        "`postgres://` or `memory`. DATABASE_URL is read when nothing is written.",
+        json_schema_extra={"default": "sqlite:gateway.db"},
+    )
+    on_state_down: Literal["closed", "open"] = Field(
+        default="closed",
+        description="What budgets and limits do while the state store is down: refuse (`closed`) "
+        "or let pass (`open`). The cache is always a miss.",
+    )
+
+
+class Telemetry(Block):
+    """What is logged and exported."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least level that is logged."
+    )
+    log_bodies: bool = Field(
+        default=False, description="Also log what clients and models say. Off: lengths only."
+    )
+    otlp_endpoint: HttpUrl | None = Field(
+        default=None,
+        description="Where traces go. OTEL_EXPORTER_OTLP_ENDPOINT is read when nothing is written.",
+    )
