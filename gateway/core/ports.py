@@ -1,0 +1,50 @@
+"""What the middle asks of stores: protocols, and the records that cross them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key of this gateway, by its hash alone.
+
+    `hash` is `sha256:<hex>`, `last_four` what a list may show. `models` None: all of the tenant's. Times are
+    seconds since the epoch.
+    """
+
+    tenant: str
+    id: str
+    hash: str
+    last_four: str
+    models: tuple[str, ...] | None
+    expires: float | None
+    created: float
+    revoked: bool = False
+
+
+class KeyStore(Protocol):
+    """Keys made at run time. Every call may block: callers on the loop run it in a thread.
+
+    Raises StoreError `state_unavailable` when the store does not answer.
+    """
+
+    def create(self, key: StoredKey) -> bool:
+        """Add a key; False when the tenant has one of this id, or the hash is known."""
+        ...
+
+    def load(self) -> Sequence[StoredKey]:
+        """Return all keys, revoked ones included."""
+        ...
+
+    def revoke(self, tenant: str, key_id: str) -> bool:
+        """Make a key worthless; False when there is no such key in force."""
+        ...
+
+    def version(self) -> int:
+        """Return a number that differs after every change, by whichever process; cheap."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files."""
+        ...
