@@ -1,0 +1,1 @@
+"""Wire formats, spoken in both directions: bytes in, bytes out, no I/O."""

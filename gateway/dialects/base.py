@@ -1,0 +1,135 @@
+"""What the rooms above know of a wire format: protocols and the values that cross them. No format lives here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gateway.core.errors import GatewayError, UpstreamError
+from gateway.core.usage import Usage
+
+Redactor = Callable[[str], str]
+"""Takes known secrets out of a text."""
+
+
+def unredacted(text: str) -> str:
+    """Return the text as it is; for callers that hold no secrets."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """What a provider said when it refused, made safe: capped, filtered, without account data.
+
+    `keys` are those of message, type, param and code that the provider itself sent (none for a shape that is not
+    the dialect's own); `extra` its harmless further members. `http` is the status written inside the error, or 0.
+    """
+
+    message: str
+    type: str | None = None
+    code: str | int | None = None
+    param: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    keys: tuple[str, ...] = ()
+    http: int = 0
+
+
+class AnswerIsErrorError(UpstreamError):
+    """A whole answer under a success status holds an error instead of a result."""
+
+    def __init__(self, error: ProviderError) -> None:
+        super().__init__("upstream_error", phase="answer", detail=error.message)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRules:
+    """How one stream is watched.
+
+    `hide_usage`: the client did not ask for the usage chunk. `done_required`: this provider always sends its
+    terminator, so a stream without it was cut. `secrets` filters what a provider says in an error.
+    """
+
+    hide_usage: bool
+    done_required: bool
+    max_event_bytes: int = 1 << 20
+    secrets: Redactor = unredacted
+
+
+class Watcher(Protocol):
+    """Looks at one stream going by: sync, bytes in and out, bounded.
+
+    `real` tells whether the last feed held an event that was more than a comment; `events` counts them (comments
+    in the middle of a burst too). `broken` counts data frames that are no JSON, `surplus` events after the end.
+    """
+
+    usage: Usage | None
+    done: bool
+    events: int
+    broken: int
+    surplus: int
+    error: ProviderError | None
+    real: bool
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what may go to the client now: whole events only. Look at `error` after each call.
+
+        Raises UpstreamError `upstream_invalid_response` when an event is larger than allowed.
+        """
+        ...
+
+    def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
+        """Return the rest after the upstream's end; `complete`: the message ended by its own framing.
+
+        Raises UpstreamError `upstream_truncated` when the stream was cut. A last frame may set `error`.
+        """
+        ...
+
+
+class Dialect(Protocol):
+    """One wire format, as spoken with a client and with a provider."""
+
+    name: str
+    ping: bytes
+
+    def render_error(self, error: GatewayError, request_id: str) -> bytes:
+        """Return the JSON body of a plain error answer."""
+        ...
+
+    def render_stream_error(self, error: GatewayError, request_id: str) -> bytes:
+        """Return the frames that end a stream honestly, without its terminator."""
+        ...
+
+    def render_provider_error(
+        self, said: ProviderError, error: GatewayError, request_id: str
+    ) -> bytes:
+        """Return the JSON body that passes on what the provider said; `error` is how the gateway classed it."""
+        ...
+
+    def render_provider_stream_error(
+        self, said: ProviderError, error: GatewayError, request_id: str
+    ) -> bytes:
+        """Return the frames that end a stream with what the provider said."""
+        ...
+
+    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
+        """Read a provider's error answer of any shape; never fails."""
+        ...
+
+    def error_class(self, error: ProviderError, http: int) -> str:
+        """Classify what a provider said: context, policy, quota, auth or other."""
+        ...
+
+    def read_answer(self, endpoint: str, body: bytes) -> Usage | None:
+        """Check a whole success answer and return its usage.
+
+        Raises UpstreamError `upstream_invalid_response`, or AnswerIsErrorError for an error under a success status.
+        """
+        ...
+
+    def watch(self, endpoint: str, rules: StreamRules) -> Watcher:
+        """Return a watcher for one stream of this endpoint."""
+        ...
+
+    def synthesise(self, endpoint: str, body: bytes, include_usage: bool) -> bytes:  # noqa: FBT001
+        """Return a whole answer as a valid stream, for an upstream that ignored `stream`."""
+        ...

@@ -1,0 +1,216 @@
+"""Errors on the OpenAI side: writes the envelope, and reads what providers of all kinds put in its place."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from gateway.core import codec
+from gateway.core.errors import GatewayError
+from gateway.core.status import Status
+from gateway.dialects.base import ProviderError, Redactor
+from gateway.dialects.sse import frame
+
+_TYPES = {
+    Status.CANCELLED: "cancelled",
+    Status.INVALID_ARGUMENT: "invalid_request_error",
+    Status.NOT_FOUND: "invalid_request_error",
+    Status.ALREADY_EXISTS: "invalid_request_error",
+    Status.FAILED_PRECONDITION: "invalid_request_error",
+    Status.OUT_OF_RANGE: "invalid_request_error",
+    Status.PERMISSION_DENIED: "permission_error",
+    Status.UNAUTHENTICATED: "authentication_error",
+    Status.RESOURCE_EXHAUSTED: "rate_limit_error",
+    Status.ABORTED: "conflict_error",
+}
+_SERVER_ERRORS = 500
+
+
+def type_of(error: GatewayError) -> str:
+    """Return OpenAI's word for an error: the gateway's and the provider's faults are server errors."""
+    if error.http >= _SERVER_ERRORS:
+        return "server_error"
+    return _TYPES.get(error.status, "server_error")
+
+
+def render_error(error: GatewayError, request_id: str) -> bytes:
+    """Return the JSON body of an error of the gateway."""
+    return codec.encode(
+        {
+            "error": {
+                "message": error.message,
+                "type": type_of(error),
+                "param": error.param,
+                "code": error.code,
+                "gateway": {"status": str(error.status), "request_id": request_id},
+            }
+        }
+    )
+
+
+def render_provider_error(said: ProviderError, error: GatewayError) -> bytes:
+    """Return the provider's own error object where it is OpenAI's; else the same words in OpenAI's shape."""
+    own = {"message": said.message, "type": said.type, "param": said.param, "code": said.code}
+    if said.keys:
+        own = {key: own[key] for key in said.keys}
+    else:
+        own["message"] = said.message or error.message
+        own["type"] = said.type or type_of(error)
+        own["code"] = error.code if said.code is None else said.code
+    return codec.encode({"error": {**own, **said.extra}})
+
+
+def as_stream(body: bytes) -> bytes:
+    """Return an error body as the last frame of a stream, without the terminator."""
+    return frame(body)
+
+
+_MAX_MESSAGE = 2048
+_MAX_WORD = 128
+_MAX_EXTRA_BYTES = 8192
+_MAX_DEPTH = 6
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_OWN_KEYS = ("message", "type", "param", "code")
+_EXTRA = frozenset(
+    {
+        "innererror",
+        "failed_generation",
+        "schema_kind",
+        "n_ctx",
+        "n_prompt_tokens",
+        "status",
+        "status_code",
+        "raw_status_code",
+        "details",
+        "metadata",
+        "retry_after",
+    }
+)
+"""Members that may pass: they explain the refusal and name no account."""
+_METADATA = frozenset({"provider_name", "raw", "reasons", "model_slug", "error_type"})
+_FIRST_ERROR, _LAST_ERROR = 400, 599
+
+
+def read_error(http: int, body: bytes, secrets: Redactor) -> ProviderError:
+    """Read a provider's error answer of any shape; what cannot be understood gives an error without words."""
+    try:
+        value: object = codec.decode(body)
+    except (codec.JSONError, RecursionError):
+        # Pages of proxies name hosts and versions; their words help nobody.
+        return ProviderError("")
+    if isinstance(value, list) and value:
+        value = cast("list[object]", value)[0]
+    said = codec.as_object(value)
+    if said is None:
+        return ProviderError(_clean(value, secrets) if isinstance(value, str) else "")
+    inner = codec.as_object(said.get("error"))
+    if inner is not None:
+        return _read_object(inner, secrets, own=True)
+    if isinstance(said.get("error"), str):
+        return _read_object({**said, "message": said["error"]}, secrets, own=False)
+    return _read_object(said, secrets, own=False)
+
+
+def read_stream_error(data: bytes, secrets: Redactor) -> ProviderError:
+    """Read an error frame of a stream."""
+    return read_error(0, data, secrets)
+
+
+def _read_object(said: Mapping[str, Any], secrets: Redactor, *, own: bool) -> ProviderError:
+    message = said.get("message")
+    if not isinstance(message, str):
+        message = _detail_text(said.get("detail", message))
+    code = said.get("code")
+    if isinstance(code, str):
+        code = _clean(code, secrets)[:_MAX_WORD]
+    elif isinstance(code, bool) or not isinstance(code, int):
+        code = None
+    return ProviderError(
+        message=_clean(message, secrets)[:_MAX_MESSAGE],
+        type=_word(said.get("type"), secrets),
+        code=code,
+        param=_word(said.get("param"), secrets),
+        extra=_read_extra(said, secrets) if own else {},
+        keys=tuple(key for key in _OWN_KEYS if key in said) if own and "message" in said else (),
+        http=_status_in(said),
+    )
+
+
+def _detail_text(detail: object) -> str:
+    """Return the words of a `detail`: a text, or a list of complaints about fields (Mistral, FastAPI)."""
+    if isinstance(detail, str):
+        return detail
+    if codec.as_object(detail) is not None:
+        return _detail_text([detail])
+    if not isinstance(detail, list):
+        return ""
+    texts: list[str] = []
+    for item in cast("list[object]", detail)[:8]:
+        fields = codec.as_object(item) or {}
+        place = fields.get("loc")
+        where = (
+            ".".join(str(part) for part in cast("list[object]", place))
+            if isinstance(place, list)
+            else ""
+        )
+        text = fields.get("msg") or fields.get("message")
+        if isinstance(text, str):
+            texts.append(f"{where}: {text}" if where else text)
+    return "; ".join(texts)
+
+
+def _status_in(said: Mapping[str, Any]) -> int:
+    """Return the HTTP status that an error names itself, or 0."""
+    for name in ("status_code", "raw_status_code", "code", "status"):
+        value = said.get(name)
+        text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+        if (
+            len(text) == len("400")
+            and text.isdecimal()
+            and _FIRST_ERROR <= int(text) <= _LAST_ERROR
+        ):
+            return int(text)
+    return 0
+
+
+def _read_extra(said: Mapping[str, Any], secrets: Redactor) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    for name in _EXTRA & said.keys():
+        value = said[name]
+        if name == "details" and not isinstance(value, str):
+            continue
+        if name == "metadata":
+            value = {
+                key: part
+                for key, part in (codec.as_object(value) or {}).items()
+                if key in _METADATA
+            }
+            if not value:
+                continue
+        value = _safe(value, secrets, _MAX_DEPTH)
+        if len(codec.encode(value)) <= _MAX_EXTRA_BYTES:
+            extra[name] = value
+    return extra
+
+
+def _safe(value: object, secrets: Redactor, depth: int) -> object:
+    """Return a JSON value with every text cleaned; what is nested too deeply becomes null."""
+    if isinstance(value, str):
+        return _clean(value, secrets)
+    if isinstance(value, dict | list):
+        if depth == 0:
+            return None
+        if isinstance(value, list):
+            return [_safe(item, secrets, depth - 1) for item in cast("list[object]", value)]
+        fields = cast("dict[str, object]", value)
+        return {
+            _clean(key, secrets): _safe(item, secrets, depth - 1) for key, item in fields.items()
+        }
+    return value
+
+
+def _word(value: object, secrets: Redactor) -> str | None:
+    return _clean(value, secrets)[:_MAX_WORD] if isinstance(value, str) else None
+
+
+def _clean(text: str, secrets: Redactor) -> str:
+    return secrets(_CONTROL.sub("", text))

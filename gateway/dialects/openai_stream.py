@@ -1,0 +1,273 @@
+"""Watches an OpenAI-style event stream going by; bytes stay as they came.
+
+One typed decode of an event costs less than looking for the few things that matter byte by byte, and it is exact:
+so an event that arrives whole is decoded in part, and only an event that holds something is taken apart.
+"""
+
+from typing import Any, cast
+
+from gateway.core import codec
+from gateway.core.errors import UpstreamError
+from gateway.core.usage import Usage
+from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.openai_errors import read_stream_error
+from gateway.dialects.openai_usage import newest, usage_of
+from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+
+_DONE = b"[DONE]"
+_DONE_EVENT = b"data: [DONE]\n\n"
+_COLON = 0x3A
+_NEXT_EVENT = b"\n\ndata:"
+_BAD = (codec.JSONError, RecursionError)
+
+
+class _Choice(codec.Struct, gc=False):
+    index: Any = 0
+    finish_reason: Any = None
+
+
+class _Chunk(codec.Struct):
+    usage: Any = None
+    error: Any = None
+    x_groq: Any = None
+
+
+class _ChunkWithChoices(_Chunk):
+    choices: list[_Choice] | None = None
+
+
+_decode = codec.Decoder(_Chunk).decode
+_decode_with_choices = codec.Decoder(_ChunkWithChoices).decode
+
+
+class StreamWatcher:
+    """The watcher of chat and completions streams (`gateway.dialects.base.Watcher` says what each part means).
+
+    `finishes`: the stream ends with finish reasons and `[DONE]`; other streams end with their message.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_decode",
+        "_finished",
+        "_finishes",
+        "_open",
+        "_quick",
+        "_rules",
+        "_started",
+        "broken",
+        "done",
+        "error",
+        "events",
+        "real",
+        "surplus",
+        "usage",
+    )
+
+    def __init__(self, rules: StreamRules, *, finishes: bool = True) -> None:
+        self.usage: Usage | None = None
+        self.done = False
+        self.events = 0
+        self.broken = 0
+        self.surplus = 0
+        self.error: ProviderError | None = None
+        self.real = False
+        self._rules = rules
+        self._finishes = finishes
+        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._started = False
+        self._quick = False
+        counts_finishes = finishes and not rules.done_required
+        self._decode = _decode_with_choices if counts_finishes else _decode
+        self._open: set[object] = set()
+        self._finished: set[object] = set()
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what may go to the client now: whole events only."""
+        if self._quick and data[-2:] == b"\n\n":
+            try:
+                chunk = self._decode(data[5:])
+            except _BAD:
+                return self._feed_burst(data)
+            if (
+                chunk.usage is None
+                and chunk.error is None
+                and chunk.x_groq is None
+                and data[4] == _COLON
+                and (self._decode is _decode or self._note_choices(chunk))
+            ):
+                self.events += 1
+                self.real = True
+                return data
+        return self._feed_slowly(data)
+
+    def _feed_burst(self, data: bytes) -> bytes:
+        """Look at many whole events at once; anything but plain data events is left to the slow way."""
+        if data[:5] != b"data:":
+            return self._feed_slowly(data)
+        try:
+            chunks = [self._decode(part) for part in data[5:].split(_NEXT_EVENT)]
+        except _BAD:
+            return self._feed_slowly(data)
+        for chunk in chunks:
+            if chunk.usage is not None or chunk.error is not None or chunk.x_groq is not None:
+                return self._feed_slowly(data)
+        if self._decode is not _decode:
+            for chunk in chunks:
+                self._note_choices(chunk)
+        self.events += len(chunks)
+        self.real = True
+        return data
+
+    def _feed_slowly(self, data: bytes) -> bytes:
+        self.real = False
+        block = self._buffer.take(data)
+        out = [self._pass(event) for event in split_events(block)] if block else []
+        self._quick = self._started and not (self.done or self.error or self._buffer.held)
+        return b"".join(out)
+
+    def _pass(self, event: bytes) -> bytes:
+        """Return what the client gets of one whole event."""
+        if self.error is not None:
+            return b""
+        if not self._started and event.startswith(BOM):
+            event = event[len(BOM) :]
+        name, data = parse_event(event)
+        if self.done:
+            self.surplus += data is not None
+            return b""
+        if data is None and name != b"error":
+            return event if self._started else b""
+        return self._pass_data(event, name, (data or b"").strip())
+
+    def _pass_data(self, event: bytes, name: bytes, data: bytes) -> bytes:
+        lead = event[: len(event) - len(event.lstrip(b"\r\n"))] if self._started else b""
+        if not data and name != b"error":
+            # No JSON client survives an empty frame; it says no more than a comment.
+            return lead
+        self.real = True
+        if data == _DONE:
+            return self._finish(event)
+        try:
+            chunk = self._decode(data)
+        except _BAD:
+            chunk = None
+            self.broken += 1
+        if name == b"error" or (chunk.error if chunk is not None else b'"error"' in data):
+            return lead + self._fail(data, chunk)
+        if chunk is not None:
+            self._note_choices(chunk)
+            if self._note_usage(chunk) and self._rules.hide_usage and not _has_choices(data):
+                return lead
+        self.events += 1
+        self._started = True
+        return event
+
+    def _finish(self, event: bytes) -> bytes:
+        if not self._started:
+            raise UpstreamError(
+                "upstream_invalid_response",
+                phase="body",
+                detail="the stream holds nothing but its end",
+            )
+        self.done = True
+        return event if b"data: [DONE]" in event or b"data:[DONE]" in event else _DONE_EVENT
+
+    def _fail(self, data: bytes, chunk: _Chunk | None) -> bytes:
+        """Take an error out of the stream; what the same chunk says besides is not lost (OpenRouter)."""
+        if chunk is not None:
+            self._note_usage(chunk)
+        self.error = read_stream_error(data, self._rules.secrets)
+        if not self._started:
+            return b""
+        content = _without_error(data)
+        self.events += bool(content)
+        return content
+
+    def _note_usage(self, chunk: _Chunk) -> bool:
+        """Keep the newest counts; tell whether the chunk has a usage object of its own."""
+        own = codec.as_object(chunk.usage)
+        if own is not None:
+            self.usage = newest(self.usage, usage_of(own))
+        elif chunk.x_groq is not None:
+            inner = codec.as_object(chunk.x_groq) or {}
+            self.usage = newest(self.usage, usage_of(inner.get("usage")))
+        return own is not None
+
+    def _note_choices(self, chunk: _Chunk) -> bool:
+        if isinstance(chunk, _ChunkWithChoices):
+            for choice in chunk.choices or ():
+                index = choice.index if isinstance(choice.index, int) else 0
+                (self._open if choice.finish_reason is None else self._finished).add(index)
+        return True
+
+    def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
+        """Return the rest: a last event that lacks its blank line, a terminator that the provider does not send."""
+        if self.done or self.error is not None:
+            return b""
+        out = self._pass_rest(self._buffer.rest())
+        if self.done or self.error is not None:
+            return out
+        if complete and self._started and not self._finishes:
+            self.done = True
+            return out
+        if complete and not self._rules.done_required and self._all_finished():
+            self.done = True
+            return out + _DONE_EVENT
+        raise UpstreamError("upstream_truncated", phase="body")
+
+    def _pass_rest(self, rest: bytes) -> bytes:
+        event = rest.strip(b"\r\n")
+        if not event:
+            return rest if self._started else b""
+        _, data = parse_event(event)
+        if data is None:
+            self._read_bare(event)
+            return b""
+        data = data.strip()
+        if data != _DONE:
+            try:
+                self._decode(data)
+            except _BAD:
+                return b""
+        lead = rest[: len(rest) - len(rest.lstrip(b"\r\n"))]
+        return self._pass(lead + event + b"\n\n")
+
+    def _read_bare(self, body: bytes) -> None:
+        """Notice an error answer under the event stream's name: the bare body, no frame around it (Gemini)."""
+        if body.lstrip()[:1] in {b"{", b"["} and b'"error"' in body:
+            self.error = read_stream_error(body, self._rules.secrets)
+
+    def _all_finished(self) -> bool:
+        return bool(self._finished) and self._open <= self._finished
+
+
+def _has_choices(data: bytes) -> bool:
+    chunk = codec.as_object(codec.decode(data)) or {}
+    return bool(chunk.get("choices"))
+
+
+_TEXTS = ("content", "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls")
+
+
+def _without_error(data: bytes) -> bytes:
+    """Return a chunk without its error and without finish reasons as an event, or nothing if no content is left."""
+    chunk = codec.as_object(codec.decode(data)) or {}
+    choices = chunk.get("choices")
+    if not isinstance(choices, list):
+        return b""
+    said = False
+    for choice in cast("list[object]", choices):
+        fields = codec.as_object(choice)
+        if fields is None:
+            return b""
+        delta = codec.as_object(fields.get("delta")) or {}
+        said = said or bool(fields.get("text")) or any(delta.get(name) for name in _TEXTS)
+        fields["finish_reason"] = None
+        fields.pop("native_finish_reason", None)
+        fields.pop("error", None)
+    if not said:
+        return b""
+    for name in ("error", "user_id", "usage"):
+        chunk.pop(name, None)
+    return b"data: " + codec.encode(chunk) + b"\n\n"

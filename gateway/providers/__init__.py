@@ -1,0 +1,1 @@
+"""Where and how to call providers: one row each, no network here."""

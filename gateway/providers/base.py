@@ -1,0 +1,87 @@
+"""The row of a provider: address, credential header, quirks and the endpoints it offers. No I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from gateway.core import codec
+from gateway.providers.auth import auth_headers
+from gateway.providers.edit import Edited, edit_request
+
+DEFAULT_REASONING = "inside"
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """How a provider differs from OpenAI, as far as a relay must know.
+
+    rename: request field to the name that this provider knows. refuse: fields that it answers with an error, or
+    takes and ignores; dropped with a warning. ask_usage: `stream_options.include_usage` may be sent and makes it
+    report usage in streams. usage_at: where streams carry usage: own (a chunk without choices), finish (in the
+    finish chunk), every (cumulative, in each chunk). done_required: its streams always end with `[DONE]`.
+    reasoning: whether reasoning tokens are inside the output count or outside. error_shape: openai, detail, flat.
+    """
+
+    rename: Mapping[str, str] = field(default_factory=dict[str, str])
+    refuse: frozenset[str] = frozenset()
+    ask_usage: bool = True
+    usage_at: str = "own"
+    done_required: bool = True
+    reasoning: str = DEFAULT_REASONING
+    error_shape: str = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One kind of provider.
+
+    `base_url` is empty where only the operator knows it. `auth` is bearer, none, or the name of the header that
+    takes the bare key. `key_variable` is the usual environment variable, `key_variables` further usual ones.
+    `paths` is plain (base, endpoint), or azure (a deployment in the path, `api-version` in the query).
+    """
+
+    kind: str
+    summary: str
+    base_url: str
+    key_variable: str
+    endpoints: frozenset[str]
+    auth: str = "bearer"
+    dialect: str = "openai_chat"
+    quirks: Quirks = Quirks()
+    paths: str = "plain"
+    key_variables: tuple[str, ...] = ()
+    is_local: bool = False
+    needs_key: bool = True
+
+    def auth_headers(self, secret: str) -> tuple[tuple[bytes, bytes], ...]:
+        """Return the credential headers of one key; none for an empty key."""
+        return auth_headers(self.auth, secret)
+
+    def target_path(
+        self, base_path: str, endpoint_path: bytes, model: str, api_version: str = ""
+    ) -> bytes:
+        """Return the absolute path and query below the origin; the model's name is one encoded segment."""
+        if self.paths == "azure":
+            return _azure_path(base_path.rstrip("/"), endpoint_path, model, api_version)
+        return base_path.rstrip("/").encode() + endpoint_path
+
+    def edit(
+        self, fields: codec.Fields, *, endpoint: str, model: str, params: codec.Fields, stream: bool
+    ) -> Edited:
+        """Return the request as this provider takes it; `gateway.providers.edit` says how."""
+        return edit_request(self.quirks, fields, endpoint, model, params, stream)
+
+
+_MODEL_FREE = (b"/models", b"/files", b"/batches")
+
+
+def _azure_path(base: str, endpoint_path: bytes, model: str, api_version: str) -> bytes:
+    """Build Azure's path: a deployment below `/openai`, or as it is below `/openai/v1` and `/models`."""
+    query = b"?api-version=" + quote(api_version, safe="").encode() if api_version else b""
+    if base.endswith(("/openai/v1", "/models")):
+        return base.encode() + endpoint_path + query
+    root = base if base.endswith("/openai") else base + "/openai"
+    if not model or endpoint_path.startswith(_MODEL_FREE):
+        return root.encode() + endpoint_path + query
+    deployment = quote(model, safe="")
+    return f"{root}/deployments/{deployment}".encode() + endpoint_path + query
