@@ -60,9 +60,11 @@ def test_a_task_belongs_to_a_registry_or_to_a_group() -> None:
     def starts(file: Source) -> Iterator[int]:
         groups = set(_task_groups(file))
         for node in file.walk():
-            is_start = isinstance(node, ast.Attribute) and node.attr == "create_task"
-            if is_start and dotted(node.value) not in groups:
-                yield node.lineno
+            match node:
+                case ast.Attribute(attr="create_task") if dotted(node.value) not in groups:
+                    yield node.lineno
+                case _:
+                    continue
 
     assert breaches(PRODUCT, starts, but=TASK_STARTERS) == {}
 
