@@ -1,0 +1,163 @@
+"""The request log: one JSON line per request, written after its last byte, redacted at the sink.
+
+A body is never written as it is: redacted with `log_bodies`, without it only its length and hash.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from gateway.core.codec import JSONError, Struct, encode
+from gateway.telemetry.redact import Redactor, summary
+from gateway.telemetry.writer import LineWriter
+
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+"""The values of `log_level`."""
+
+_MAX_TEXT = 4_096
+_MAX_BODY = 16_384
+_MAX_CLEAN = 4_096
+_is_own_id = re.compile("req_[0-9a-f]{24}").fullmatch
+
+
+class LogRecord(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What is logged of one request. `detail` is private: text, or JSON-like values by name."""
+
+    ts: datetime
+    level: str
+    msg: str
+    request_id: str
+    tenant: str | None = None
+    key_id: str | None = None
+    endpoint: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    target_model: str | None = None
+    status: int | None = None
+    code: str | None = None
+    stream: bool = False
+    duration_ms: float | None = None
+    overhead_ms: float | None = None
+    ttfc_ms: float | None = None
+    attempts: int | None = None
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    client_gone: bool = False
+    warnings: tuple[str, ...] = ()
+    detail: str | Mapping[str, object] | None = None
+    request_body: bytes | str | None = None
+    answer_body: bytes | str | None = None
+
+
+class LogSink:
+    """Where log lines go. Nothing it does raises to the caller or waits for the disk."""
+
+    def __init__(
+        self,
+        writer: LineWriter,
+        redactor: Redactor,
+        *,
+        level: str = "info",
+        log_bodies: bool = False,
+    ) -> None:
+        self._writer = writer
+        self._redact = redactor
+        self._log_bodies = log_bodies
+        self._shown: frozenset[str] = frozenset()
+        self._clean: set[tuple[str | None, ...]] = set()
+        self._generation = redactor.generation
+        self._unencodable = 0
+        self.set_level(level)
+
+    @property
+    def lost(self) -> int:
+        """Return how many lines were lost, so far."""
+        return self._writer.lost + self._unencodable
+
+    def set_level(self, level: str) -> None:
+        """Show records of this level and above."""
+        self._shown = frozenset(name for name in LEVELS if LEVELS[name] >= LEVELS[level])
+
+    def start(self) -> None:
+        """Start writing."""
+        self._writer.start()
+
+    def close(self) -> None:
+        """Write what is queued, for a bounded time, and stop."""
+        self._writer.close()
+
+    def write(self, record: LogRecord) -> None:
+        """Queue the line of one request."""
+        if record.level not in self._shown:
+            return
+        names = (
+            record.msg, record.tenant, record.key_id, record.endpoint, record.model,
+            record.provider, record.target_model, record.code,
+        )  # fmt: skip
+        if (
+            names in self._clean
+            and self._generation == self._redact.generation
+            and record.detail is None
+            and not record.warnings
+            and record.request_body is None
+            and record.answer_body is None
+            and _is_own_id(record.request_id)
+        ):
+            self._put(record)
+        else:
+            self._write_checked(record, names)
+
+    def write_event(self, event: Mapping[str, object]) -> None:
+        """Queue the line of something that is no request."""
+        self._put(self._redact.value(event))
+
+    def _write_checked(self, record: LogRecord, names: tuple[str | None, ...]) -> None:
+        if self._generation != self._redact.generation or len(self._clean) >= _MAX_CLEAN:
+            self._generation = self._redact.generation
+            self._clean.clear()
+        cleaned = tuple(name and self._redact(name) for name in names)
+        if cleaned == names:
+            self._clean.add(names)
+        event: dict[str, object] = {}
+        for name in record.__struct_fields__:
+            value = getattr(record, name)
+            if value is not None and value is not False and value != ():
+                event[name] = self._checked(name, value)
+        self._put(event)
+
+    def _checked(self, name: str, value: object) -> object:
+        if name == "ts":
+            return value
+        if name.endswith("_body"):
+            return self._body(value)
+        if isinstance(value, str):
+            return self._redact(shorten(value, _MAX_TEXT))
+        return self._redact.value(value)
+
+    def _body(self, value: object) -> str:
+        body = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+        if not self._log_bodies:
+            return summary(body)
+        return self._redact(shorten(body.decode("utf-8", "replace"), _MAX_BODY))
+
+    def _put(self, event: object) -> None:
+        try:
+            self._writer.write(encode(event))
+        except (TypeError, ValueError, OverflowError, RecursionError, JSONError):
+            self._unencodable += 1
+
+
+def shorten(text: str, limit: int) -> str:
+    """Keep the beginning and the end of a long text; make it fit for JSON."""
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
+    return text.encode("utf-8", "replace").decode()

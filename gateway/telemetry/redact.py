@@ -1,0 +1,182 @@
+"""Takes secrets out of text on its way to a log or a client (T-12): known values in their usual
+disguises, and whatever looks like a key. It refuses nothing; it would rather remove too much.
+"""
+
+import base64
+import hashlib
+import re
+import secrets as randomness
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import cast
+from urllib.parse import quote, unquote, urlsplit
+
+from gateway.core.codec import JSONError, as_object, decode, encode
+
+MASK = "[redacted]"
+_SHORTEST = 6
+_PREFIX = 12
+_LONG = 16
+_HASH_KEY = randomness.token_bytes(16)
+
+_PLAIN = r"[A-Za-z0-9+/=_%.:~\-]"
+_RUN = re.compile(rf"{_PLAIN}{{12,}}")
+_WINDOW = re.compile(rf"{_PLAIN}{{12}}\Z")
+_LOOKS_SECRET = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:[spr]k|gw|xai|pplx|nvapi|fw|csk|tgp|xox[a-z])[-_][A-Za-z0-9_\-.+/=~%*]{8,}"
+    r"|(?:gsk|hf|r8|gh[a-z]|github_pat|ya29)[_.][A-Za-z0-9_\-.*]{8,}"
+    r"|A[KS]IA[0-9A-Z]{12,}"
+    r"|AIza[0-9A-Za-z_\-]{20,}"
+    r"|eyJ[A-Za-z0-9_\-]{6,}\.[A-Za-z0-9_\-]{4,}(?:\.[A-Za-z0-9_\-]*)?"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)"
+    r")",
+    re.DOTALL,
+)
+_SET = r"""\\?["']?\s*[:=]\s*\\?["']?"""
+_NAMED_SECRET = re.compile(
+    rf"((?:api|access|secret|private|auth|admin|account)[-_ ]?(?:key|token){_SET}"
+    rf"|(?:passw(?:or)?d|authorization|signature|(?:set-)?cookie){_SET}"
+    r"|[?&](?:key|sig|token|code)=|://[^\s/:@]*:|bearer\s+|basic\s+(?=\S*[0-9=]))"
+    r"""(?!\[redacted\]|bearer\b|basic\b)[^\s"'&,;}<>\\@]{6,}""",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(
+    r"(?:key|secret|token|passw(?:or)?d|credentials?|cookie|authorization)\Z", re.IGNORECASE
+)
+_DEEPEST = 8
+_HINTS = ("key", "token", "bearer", "basic ", "auth", "passw", "signature", "cookie", "://", "sig=")
+
+
+class Redactor:
+    """Removes secrets from text. What it has learnt it never forgets: old secrets leak too."""
+
+    __slots__ = ("_known", "_needles", "_windows", "generation")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._known: set[str] = set()
+        self._windows: dict[str, tuple[str, ...]] = {}
+        self._needles: tuple[tuple[str, str], ...] = ()
+        self.generation = 0
+        self.learn(values)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Add secret values; below 6 characters one cannot be told from a word and is left out."""
+        windows, needles = dict(self._windows), set(self._needles)
+        for form in {form for value in values for form in _forms(value)} - self._known:
+            self._known.add(form)
+            start = form[:_PREFIX]
+            if _WINDOW.match(start):
+                windows[start] = (*windows.get(start, ()), form)
+            else:
+                needles.add((start, form))
+        self._windows = windows
+        self._needles = tuple(sorted(needles, key=lambda needle: -len(needle[1])))
+        self.generation += 1
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets; the same object when there was none."""
+        for start, whole in self._needles:
+            if start in text:
+                text = text.replace(whole, MASK).replace(start, MASK)
+        if self._windows:
+            text = self._without_known(text)
+        text = _LOOKS_SECRET.sub(MASK, text)
+        lower = text.lower()
+        if any(hint in lower for hint in _HINTS):
+            text = _NAMED_SECRET.sub(rf"\1{MASK}", text)
+        return text
+
+    def value(self, value: object) -> object:
+        """Return a JSON-like value without secrets; text under a secret's name goes whole."""
+        return self._value(value, 0)
+
+    def _value(self, value: object, depth: int) -> object:
+        if isinstance(value, str):
+            return self(value)
+        if value is None or isinstance(value, (bool, int, float, datetime)):
+            return value
+        if depth >= _DEEPEST:
+            return "..."
+        if isinstance(value, Mapping):
+            members = cast("Mapping[object, object]", value)
+            return {
+                self(str(name)): self._member(str(name), members[name], depth) for name in members
+            }
+        if isinstance(value, (list, tuple)):
+            items = cast("Sequence[object]", value)
+            return [self._value(item, depth + 1) for item in items]
+        if isinstance(value, bytes):
+            return summary(value)
+        return self(str(value))
+
+    def _member(self, name: str, value: object, depth: int) -> object:
+        if isinstance(value, str) and _SECRET_NAME.search(name):
+            return MASK
+        return self._value(value, depth + 1)
+
+    def _without_known(self, text: str) -> str:
+        """Cut out what starts like a known secret, to its end or to the end of its run."""
+        kept: list[str] = []
+        done = 0
+        for run in _RUN.finditer(text):
+            for at in range(max(run.start(), done), run.end() - _PREFIX + 1):
+                forms = self._windows.get(text[at : at + _PREFIX])
+                if forms is not None:
+                    whole = [at + len(form) for form in forms if text.startswith(form, at)]
+                    kept += (text[done:at], MASK)
+                    done = max(run.end(), *whole)
+                    break
+        return "".join((*kept, text[done:])) if kept else text
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield a secret as it may be written: itself, its parts, escaped and encoded."""
+    value = value.strip()
+    if len(value) < _SHORTEST:
+        return
+    for part in (value, *_parts(value)):
+        yield part
+        for other in (
+            quote(part, safe=""),
+            quote(part, safe="").replace("%2F", "%2f").replace("%3D", "%3d").replace("%2B", "%2b"),
+            encode(part).decode()[1:-1],
+            *_base64_forms(part.encode()),
+        ):
+            if other != part and len(other) >= _SHORTEST:
+                yield other
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yield what is secret inside a connection URL, a key file, or a credentials document."""
+    if "://" in value:
+        password = urlsplit(value).password
+        if password and len(password) >= _SHORTEST:
+            yield password
+            yield unquote(password)
+    elif value.startswith("{"):
+        try:
+            document = as_object(decode(value)) or {}
+        except JSONError:
+            document = {}
+        for member in document.values():
+            if isinstance(member, str) and len(member) >= _LONG and "://" not in member:
+                yield from _forms(member)
+    elif "\n" in value:
+        yield from (line.strip() for line in value.splitlines() if len(line.strip()) >= _LONG)
+
+
+def _base64_forms(value: bytes) -> Iterator[str]:
+    """Yield what base64 makes of a value, wherever in the encoded bytes it stands."""
+    for lead, affected in ((0, 0), (1, 2), (2, 3)):
+        whole = (lead + len(value)) * 8 // 6
+        text = base64.b64encode(bytes(lead) + value)[affected:whole].decode()
+        if len(text) >= _PREFIX:
+            yield text
+            yield text.replace("+", "-").replace("/", "_")
+
+
+def summary(body: bytes) -> str:
+    """Stand in for a body: its length, and a hash that tells equal ones apart in this process."""
+    digest = hashlib.blake2b(body, digest_size=6, key=_HASH_KEY).hexdigest()
+    return f"<{len(body)} bytes {digest}>"
