@@ -22,7 +22,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "orjson": ("core/codec.py",),
     "asyncio.create_task": ("lifecycle/inflight.py",),
     "asyncio.ensure_future": ("lifecycle/",),
-    "os.environ": ("config/",),
+    "os.environ": ("cli/", "config/"),
     "os.getenv": ("config/",),
     "asyncio.create_subprocess_exec": ("server/supervisor.py",),
     "asyncio.create_subprocess_shell": (),
