@@ -117,3 +117,15 @@ def test_a_decision_is_one_page_with_question_options_choice_and_consequence() -
 
         assert headings[:4] == ["Question", "Options", "Choice", "Consequence"], path.name
         assert len(text.splitlines()) <= 80, path.name
+
+
+@pytest.mark.parametrize(
+    "ci,outcome", [("true", pytest.fail.Exception), ("", pytest.skip.Exception)]
+)
+def test_what_is_absent_is_skipped_at_home_and_fails_the_build(
+    monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+
+    with pytest.raises(outcome, match="a tool"):
+        absent("a tool")
