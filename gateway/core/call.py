@@ -15,6 +15,7 @@ class Run:
         "attempts",
         "code",
         "deadline",
+        "detail",
         "endpoint",
         "first_chunk_at",
         "key_id",
@@ -23,6 +24,7 @@ class Run:
         "request_id",
         "session",
         "started",
+        "status",
         "stream",
         "target_model",
         "tenant",
@@ -48,7 +50,9 @@ class Run:
         self.upstream_s = 0.0
         self.first_chunk_at: float | None = None
         self.usage: Usage | None = None
+        self.status = 0
         self.code = ""
+        self.detail = ""
         self.warnings: list[str] = []
 
     def warn(self, text: str) -> None:

@@ -22,10 +22,16 @@ class Code:
 CODES: dict[str, Code] = {
     "invalid_json": Code(Status.INVALID_ARGUMENT, 400, False, "The body is not valid JSON."),
     "invalid_encoding": Code(Status.INVALID_ARGUMENT, 400, False, "The body is not valid UTF-8."),
-    "json_too_deep": Code(Status.INVALID_ARGUMENT, 400, False, "The JSON body is nested too deeply."),
-    "json_too_large": Code(Status.INVALID_ARGUMENT, 400, False, "The JSON body has too many elements."),
+    "json_too_deep": Code(
+        Status.INVALID_ARGUMENT, 400, False, "The JSON body is nested too deeply."
+    ),
+    "json_too_large": Code(
+        Status.INVALID_ARGUMENT, 400, False, "The JSON body has too many elements."
+    ),
     "invalid_request": Code(Status.INVALID_ARGUMENT, 400, False, "The request is not valid."),
-    "invalid_path": Code(Status.INVALID_ARGUMENT, 400, False, "The path of the request is not valid."),
+    "invalid_path": Code(
+        Status.INVALID_ARGUMENT, 400, False, "The path of the request is not valid."
+    ),
     "invalid_http": Code(Status.INVALID_ARGUMENT, 400, False, "The request is not valid HTTP."),
     "missing_model": Code(Status.INVALID_ARGUMENT, 400, False, "The field `model` is required."),
     "unsupported_model": Code(
@@ -66,16 +72,16 @@ CODES: dict[str, Code] = {
     "upstream_auth": Code(
         Status.PERMISSION_DENIED, 502, False, "The provider refused the gateway's credentials."
     ),
-    "upstream_error": Code(Status.INTERNAL, 502, None, "The provider failed to answer this request."),
+    "upstream_error": Code(
+        Status.INTERNAL, 502, None, "The provider failed to answer this request."
+    ),
     "upstream_invalid_response": Code(
         Status.INTERNAL, 502, None, "The provider's answer could not be used."
     ),
     "upstream_truncated": Code(
         Status.UNAVAILABLE, 502, None, "The provider's answer ended before it was complete."
     ),
-    "upstream_unavailable": Code(
-        Status.UNAVAILABLE, 503, None, "The provider cannot be reached."
-    ),
+    "upstream_unavailable": Code(Status.UNAVAILABLE, 503, None, "The provider cannot be reached."),
     "overloaded": Code(
         Status.UNAVAILABLE, 503, True, "The gateway has more work than it can take."
     ),

@@ -1,0 +1,71 @@
+"""The command line: parses arguments, calls the rooms, turns failures into exit codes.
+
+0: fine, 1: the user's mistake, 2: usage, 3: a dependency is down.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.version import VERSION
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    from gateway.cli import commands  # `--help` needs none of it
+
+    return commands.run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gateway", description="An LLM gateway.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"gateway {VERSION}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_serve(commands.add_parser("serve", help="answer requests", allow_abbrev=False))
+    check = commands.add_parser("check", help="report every mistake of a configuration")
+    check.add_argument("path", type=Path, help="a YAML file or a folder of them")
+    explain = commands.add_parser("explain", help="print what a configuration does; calls nothing")
+    explain.add_argument("path", type=Path, nargs="?", help="default: the built-in configuration")
+    explain.add_argument("--tenant", help="only this tenant")
+    explain.add_argument("--model", help="only this model")
+    explain.add_argument("--json", action="store_true", help="for programs")
+    _add_keys(commands.add_parser("keys", help="make, hash, list and revoke keys"))
+    commands.add_parser("version", help="print the version")
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, help="a YAML file or a folder of them")
+    parser.add_argument("--host", help="address that clients connect to")
+    parser.add_argument("--port", type=int, help="port that clients connect to; 0 takes a free one")
+    parser.add_argument(
+        "--discover", action="store_true", help="look for Ollama and vLLM on their loopback ports"
+    )
+    parser.add_argument("--seat", help=argparse.SUPPRESS)
+
+
+def _add_keys(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    new = actions.add_parser("new", help="make a key and print it once")
+    new.add_argument("--tenant", default="default")
+    new.add_argument("--id", help="its name in logs and lists; default: a date and a number")
+    new.add_argument(
+        "--models", help="models it may call, with commas between; default: the tenant's"
+    )
+    new.add_argument("--expires", help="a day or a time, such as 2027-01-31")
+    actions.add_parser("hash", help="read a key from standard input, print its hash")
+    listing = actions.add_parser("list", help="list the keys of the key store")
+    listing.add_argument("--tenant")
+    revoke = actions.add_parser("revoke", help="make a key worthless, everywhere, within seconds")
+    revoke.add_argument("id")
+    revoke.add_argument("--tenant", default="default")
+    for action in (new, listing, revoke):
+        action.add_argument("--config", type=Path, help="where the key store is configured")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

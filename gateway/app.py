@@ -1,0 +1,193 @@
+"""The composition root: the only file that knows every room. Builds one process, runs it, takes it down."""
+
+import asyncio
+import logging
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from gateway.chain.compile import Compiler
+from gateway.chain.explain import describe
+from gateway.chain.local import local_door
+from gateway.chain.secret_values import secret_values
+from gateway.chain.snapshot import Current
+from gateway.config.schema import Tree
+from gateway.core.ports import KeyStore, StoredKey
+from gateway.dialects.registry import DIALECTS
+from gateway.engine.run import Engine
+from gateway.lifecycle.drain import Drain
+from gateway.lifecycle.inflight import InFlight
+from gateway.lifecycle.keys import KeyFollower
+from gateway.lifecycle.tune import tune_process
+from gateway.server.admin import admin_app
+from gateway.server.kinds import Kinds
+from gateway.server.limits import ConnectionLimits
+from gateway.server.listener import Edge, Listener, admin_listener, bind, data_listener, url_of
+from gateway.server.record import Recorder
+from gateway.server.serve import Admission, Handler
+from gateway.server.supervisor import Seat, Supervisor
+from gateway.telemetry import bridge
+from gateway.telemetry.cells import Registry, read
+from gateway.telemetry.exposition import Exposition
+from gateway.telemetry.logs import LogSink
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.redact import Redactor
+from gateway.telemetry.writer import LineWriter
+from gateway.upstream.client import Client
+from gateway.upstream.health import HealthBook
+from gateway.version import VERSION
+
+_log = logging.getLogger("gateway")
+_UPLOAD_LIMIT_BYTES = 536_870_912
+_STDERR = 2
+
+
+class Worker:
+    """One process that answers clients; everything it owns is built here and closed here."""
+
+    def __init__(self, tree: Tree, keys: KeyStore, registry: Registry) -> None:
+        self._tree = tree
+        redactor = Redactor(secret_values(tree))
+        self._sink = open_log(tree, redactor)
+        self._metrics = Metrics(registry, VERSION)
+        self._inflight = InFlight()
+        self.drain = Drain(self._inflight, tree.server.drain_s)
+        self._client = Client()
+        self._compiler = Compiler(self._client, HealthBook(), local_door, redactor)
+        self._current = Current(self._compiler.compile(tree, keys.load(), 1))
+        self._metrics.config_generation.set(1)
+        self._follower = KeyFollower(keys, self._take_keys)
+        self._engine = Engine(self._metrics, redactor)
+
+    def _take_keys(self, rows: Iterable[StoredKey]) -> None:
+        generation = self._current.snapshot.generation
+        self._current.snapshot = self._compiler.compile(self._tree, rows, generation)
+
+    def edge(self) -> Edge:
+        """Return what the data listener serves."""
+        server = self._tree.server
+        dialect = DIALECTS["openai_chat"]
+        kinds = Kinds(
+            self._engine,
+            dialect,
+            body_limit=server.body_limit_bytes,
+            upload_limit=_UPLOAD_LIMIT_BYTES,
+            request_timeout_s=server.request_timeout_s,
+            ping_interval_s=server.ping_interval_s,
+        )
+        handler = Handler(
+            self._current,
+            kinds,
+            self._inflight,
+            self.drain,
+            Recorder(self._metrics, self._sink),
+            Admission(server.max_in_flight, server.request_timeout_s),
+        )
+        limits = ConnectionLimits(
+            head_timeout_s=server.head_timeout_s, body_timeout_s=server.body_timeout_s
+        )
+        return Edge(handler, limits, dialect.render_error)
+
+    async def serve(self, listeners: Iterable[Listener], ready: Callable[[], None]) -> None:
+        """Serve until asked to leave, then leave in order; `ready` is called once connections are taken."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.drain.ask)
+        listeners = tuple(listeners)
+        for listener in listeners:
+            await listener.start()
+        self._inflight.spawn(self._follower.run(), "key follower")
+        tune_process()
+        ready()
+        await self.drain.wait_asked()
+        _log.info("leaving: %d requests are running", len(self._inflight))
+        await self.drain.run()
+        for listener in listeners:
+            listener.stop_accepting()
+        await self._inflight.stop_background()
+        await self._client.aclose()
+        self._sink.close()
+
+
+def open_log(tree: Tree, redactor: Redactor) -> LogSink:
+    """Start the log of this process on its standard error."""
+    level = tree.telemetry.log_level
+    sink = LogSink(LineWriter(_STDERR), redactor, level=level, log_bodies=tree.telemetry.log_bodies)
+    sink.start()
+    bridge.install(sink, level)
+    return sink
+
+
+Command = Callable[[Seat, int, Path], Sequence[str]]
+"""Builds a worker's command line: its seat, how often that was taken before, the folder for metrics."""
+Ready = Callable[[str, str], None]
+"""Told the addresses of the two listeners once they answer."""
+
+
+def serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
+    """Serve clients and operators from this one process; returns the exit code."""
+    return _run(_serve_alone(tree, keys, ready))
+
+
+async def _serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
+    with Registry.create() as registry:
+        worker = Worker(tree, keys, registry)
+        data = data_listener(worker.edge(), bind(tree.server.host, tree.server.port))
+        admin = _admin(tree, Exposition(registry.read))
+        await worker.serve((data, admin), lambda: ready(data.url, admin.url))
+    return 0
+
+
+def serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
+    """Serve clients from one of several processes, on a socket that a supervisor made."""
+    return _run(_serve_seat(tree, keys, fd, metrics))
+
+
+async def _serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
+    with Registry.create(metrics) as registry:
+        worker = Worker(tree, keys, registry)
+        data = data_listener(worker.edge(), socket.socket(fileno=fd))
+        await worker.serve((data,), lambda: None)
+    return 0
+
+
+def serve_team(tree: Tree, command: Command, ready: Ready) -> int:
+    """Serve from several processes: this one keeps them running and serves the operators."""
+    return _run(_serve_team(tree, command, ready))
+
+
+async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
+    open_log(tree, Redactor(secret_values(tree)))
+    first = bind(tree.server.host, tree.server.port, share=True)
+    host, port = first.getsockname()[:2]
+    more = (bind(host, port, share=True) for _ in range(tree.server.workers - 1))
+    seats = [Seat(number, sock) for number, sock in enumerate((first, *more))]
+    with tempfile.TemporaryDirectory(prefix="llm-gateway-") as folder:
+        supervisor = Supervisor(seats, lambda seat, taken: command(seat, taken, Path(folder)))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, supervisor.ask, number)
+        admin = _admin(tree, Exposition(lambda: read(Path(folder).iterdir())))
+        await admin.start()
+        ready(url_of(first), admin.url)
+        code = await supervisor.run()
+        admin.stop_accepting()
+    return code
+
+
+def _admin(tree: Tree, exposition: Exposition) -> Listener:
+    server = tree.server.admin
+    key = server.key.reveal() if server.key is not None else None
+    app = admin_app(key=key, expose=exposition.render, describe=lambda: describe(tree))
+    return admin_listener(app, bind(server.host, server.port))
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """Run a coroutine on a fresh uvloop and return its exit code."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)

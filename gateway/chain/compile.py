@@ -1,0 +1,156 @@
+"""From a checked configuration to a snapshot: every account, target, model and caller, built once."""
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from gateway.chain.access import grant, narrow
+from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
+from gateway.chain.snapshot import Snapshot
+from gateway.config import models as config_models
+from gateway.config import providers as config_providers
+from gateway.config.loader import Tree
+from gateway.config.tenants import Tenant
+from gateway.core import codec
+from gateway.core.ports import StoredKey
+from gateway.core.status import Status
+from gateway.dialects.base import Redactor, StreamRules
+from gateway.dialects.registry import DIALECTS
+from gateway.providers.base import Provider
+from gateway.providers.registry import PROVIDERS
+from gateway.upstream.client import Client, EndpointSpec, Timeouts
+from gateway.upstream.health import HealthBook
+
+LocalDoor = Callable[[str], Door]
+"""Returns the door of a provider that is built into the gateway, by its kind."""
+
+
+class Compiler:
+    """Builds snapshots; what outlives one (pools, health) is found again by identity."""
+
+    def __init__(
+        self, client: Client, health: HealthBook, local_door: LocalDoor, redactor: Redactor
+    ) -> None:
+        self._client = client
+        self._health = health
+        self._local_door = local_door
+        self._redactor = redactor
+
+    def compile(self, tree: Tree, stored: Iterable[StoredKey], generation: int) -> Snapshot:
+        """Build the snapshot of a checked tree and the keys of the key store."""
+        accounts = {name: self._account(name, entry) for name, entry in tree.providers.items()}
+        models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
+        principals: dict[bytes, Principal] = {}
+        for name, tenant in tree.tenants.items():
+            base = grant(name, tenant.models, models, self._own(tenant, accounts))
+            for key in tenant.keys:
+                expires = key.expires.timestamp() if key.expires else None
+                digest = bytes.fromhex(key.digest.removeprefix("sha256:"))
+                principals[digest] = narrow(base, key.id, key.models, expires)
+            for row in stored:
+                if row.tenant == name and not row.revoked:
+                    digest = bytes.fromhex(row.hash.removeprefix("sha256:"))
+                    principals.setdefault(digest, narrow(base, row.id, row.models, row.expires))
+        return Snapshot(generation, principals)
+
+    def _account(self, name: str, entry: config_providers.Provider) -> Account:
+        row = PROVIDERS[entry.kind]
+        base_url = entry.base_url or row.base_url
+        secrets = [secret.reveal() for secret in entry.credentials] or [""]
+        rules = StreamRules(
+            hide_usage=False,
+            done_required=row.quirks.done_required,
+            max_event_bytes=entry.max_event_bytes,
+            secrets=self._redactor,
+        )
+        hidden = StreamRules(
+            hide_usage=True,
+            done_required=row.quirks.done_required,
+            max_event_bytes=entry.max_event_bytes,
+            secrets=self._redactor,
+        )
+        return Account(
+            name=name,
+            row=row,
+            base_path=urlsplit(base_url).path.rstrip("/"),
+            api_version=entry.api_version or "",
+            keys=tuple(self._key(name, entry, row, base_url, secret) for secret in secrets),
+            dialect=DIALECTS[row.dialect],
+            rules=rules,
+            hidden_rules=hidden,
+            status_map={int(http): Status[word] for http, word in entry.status_map.items()},
+        )
+
+    def _key(
+        self, name: str, entry: config_providers.Provider, row: Provider, base_url: str, secret: str
+    ) -> Key:
+        group = entry.quota_group or name
+        health = self._health.key(group, sha256(secret.encode()).digest())
+        if row.is_local:
+            return Key(self._local_door(row.kind), health)
+        spec = EndpointSpec(
+            base_url=base_url,
+            headers=_static_headers(entry, row, secret),
+            timeouts=Timeouts(
+                connect_s=entry.timeout.connect_s,
+                pool_s=entry.timeout.pool_s,
+                first_byte_s=entry.timeout.first_byte_s,
+                idle_s=entry.timeout.idle_s,
+            ),
+            max_connections=entry.max_connections,
+            max_waiting=entry.max_waiting,
+            verify_tls=entry.verify_tls,
+            ca_file=entry.ca_file,
+            allow_private=True if entry.allow_private is None else entry.allow_private,
+            transport=entry.transport,
+            proxy=entry.proxy.reveal() if entry.proxy else None,
+            http2=entry.http2,
+        )
+        return Key(self._client.endpoint(spec), health)
+
+    def _model(
+        self, name: str, entry: config_models.Model, accounts: Mapping[str, Account]
+    ) -> Model:
+        prefix, _, suffix = name.partition("*")
+        return Model(
+            name=name,
+            targets=tuple(self._target(target, accounts) for target in entry.targets),
+            balance=entry.balance,
+            context_tokens=entry.limits.context_tokens,
+            max_output_tokens=entry.limits.max_output_tokens,
+            supports=None if entry.supports is None else frozenset(entry.supports),
+            prefix=prefix,
+            suffix=suffix,
+        )
+
+    def _target(self, entry: config_models.Target, accounts: Mapping[str, Account]) -> Target:
+        return Target(
+            account=accounts[entry.provider],
+            model=entry.model,
+            weight=entry.weight,
+            params={field: codec.raw(value) for field, value in entry.params.items()},
+            health=self._health.target(entry.provider, entry.model),
+            label=f"{entry.provider}/{entry.model}".encode("ascii", "replace"),
+        )
+
+    def _own(self, tenant: Tenant, accounts: Mapping[str, Account]) -> dict[str, Target]:
+        """Return a tenant's own accounts as targets, each with its first credential alone: ids belong to it."""
+        own: dict[str, Target] = {}
+        for name in tenant.providers:
+            account = accounts[name].with_first_key()
+            health = self._health.target(name, "*")
+            own[name] = Target(account, "*", 1, {}, health, name.encode())
+        return own
+
+
+def _static_headers(
+    entry: config_providers.Provider, row: Provider, secret: str
+) -> tuple[tuple[bytes, bytes], ...]:
+    headers = list(row.auth_headers(secret))
+    if entry.organization:
+        headers.append((b"openai-organization", entry.organization.encode()))
+    if entry.project:
+        headers.append((b"openai-project", entry.project.encode()))
+    for name, value in entry.headers.items():
+        headers.append((name.lower().encode(), value.reveal().encode()))
+    return tuple(headers)

@@ -1,0 +1,111 @@
+"""What a request finds ready: models, targets and credentials, checked and compiled at load."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gateway.core import codec
+from gateway.core.status import Status
+from gateway.dialects.base import Dialect, StreamRules
+from gateway.providers.base import Provider
+from gateway.upstream.client import Answer, Body, Headers
+from gateway.upstream.health import KeyHealth, TargetHealth
+
+
+class Door(Protocol):
+    """Where a request leaves: a pooled endpoint, or a provider built into the gateway."""
+
+    async def send(
+        self, method: bytes, target: bytes, headers: Headers, body: Body, deadline: float
+    ) -> Answer:
+        """Send one request; `gateway.upstream.client` says what each part means."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One credential of a provider: where it may be sent, and whether it rests."""
+
+    door: Door
+    health: KeyHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A configured provider: its row, its credentials, its limits. `name` is the operator's name for it."""
+
+    name: str
+    row: Provider
+    base_path: str
+    api_version: str
+    keys: tuple[Key, ...]
+    dialect: Dialect
+    rules: StreamRules
+    hidden_rules: StreamRules
+    status_map: Mapping[int, Status]
+
+    def with_first_key(self) -> "Account":
+        """Return this account with its first credential alone."""
+        return replace(self, keys=self.keys[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A provider's model that can serve a configured model. `model` may hold one star (wildcards)."""
+
+    account: Account
+    model: str
+    weight: int
+    params: codec.Fields
+    health: TargetHealth
+    label: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A name that clients send, or a pattern with one star, and the targets behind it.
+
+    `name` is what metrics and logs show. Limits are tokens, None where unknown; so is `supports`. `prefix` and
+    `suffix` stand around a pattern's star.
+    """
+
+    name: str
+    targets: tuple[Target, ...]
+    balance: str
+    context_tokens: int | None
+    max_output_tokens: int | None
+    supports: frozenset[str] | None
+    prefix: str = ""
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Names that begin and end so; the star between stands for at least one character."""
+
+    prefix: str
+    suffix: str
+    model: Model
+
+    def fits(self, name: str) -> bool:
+        """Tell whether a name fits."""
+        return (
+            len(name) > len(self.prefix) + len(self.suffix)
+            and name.startswith(self.prefix)
+            and name.endswith(self.suffix)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A caller: tenant, key id, and what this key may call. `expires` is in seconds since the epoch.
+
+    `accounts` are the providers whose files, batches and model lists belong to this tenant alone.
+    """
+
+    tenant: str
+    key_id: str
+    models: Mapping[str, Model]
+    patterns: tuple[Pattern, ...]
+    accounts: Mapping[str, Target]
+    expires: float | None

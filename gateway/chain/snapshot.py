@@ -1,0 +1,38 @@
+"""One immutable set of everything a request needs; a reload swaps the whole of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.chain.plan import Model, Principal
+from gateway.core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Callers by the SHA-256 digest of their key, and the number of this snapshot."""
+
+    generation: int
+    principals: Mapping[bytes, Principal]
+
+
+def resolve(principal: Principal, name: str) -> Model:
+    """Find the model that a caller names among those it may call (K30).
+
+    Raises InputError `model_not_found`: unknown and forbidden look the same.
+    """
+    model = principal.models.get(name)
+    if model is not None:
+        return model
+    for pattern in principal.patterns:
+        if pattern.fits(name):
+            return pattern.model
+    raise InputError("model_not_found", param="model")
+
+
+class Current:
+    """The holder of the snapshot in force: one attribute, swapped by one assignment."""
+
+    __slots__ = ("snapshot",)
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot

@@ -1,0 +1,1 @@
+"""The commands of `gateway`: what each prints and how it ends."""

@@ -1,0 +1,116 @@
+"""What each command does: prints for people, returns exit codes; failures of any room end here as words."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.chain import explain
+from gateway.cli.keys import run_keys
+from gateway.config.errors import ConfigError
+from gateway.config.loader import check, load
+from gateway.config.schema import Tree
+from gateway.core import codec
+from gateway.core.errors import StoreError
+from gateway.providers.registry import PROVIDERS
+from gateway.version import VERSION
+
+FINE, MISTAKE, DOWN = 0, 1, 3
+MIDDLEWARE: tuple[str, ...] = ()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a parsed command."""
+    try:
+        return _COMMANDS[options.command](options)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return MISTAKE
+    except StoreError as error:
+        print(f"{error.message} {error.detail}".strip(), file=sys.stderr)
+        return DOWN
+    except BrokenPipeError:
+        return FINE
+
+
+def known_kinds() -> Mapping[str, str]:
+    """Return the provider kinds, each with its usual key variable where it can run without a file."""
+    return {kind: row.key_variable if row.base_url else "" for kind, row in PROVIDERS.items()}
+
+
+def load_tree(path: Path | None, overrides: Mapping[str, object] | None = None) -> Tree:
+    """Load a configuration for use."""
+    return load(
+        path,
+        environ=os.environ,
+        known_kinds=known_kinds(),
+        known_middleware=MIDDLEWARE,
+        overrides=overrides,
+    )
+
+
+def _check(options: argparse.Namespace) -> int:
+    mistakes = check(
+        options.path,
+        environ=os.environ,
+        known_kinds=known_kinds(),
+        known_middleware=MIDDLEWARE,
+    )
+    for mistake in mistakes:
+        print(mistake)
+    if mistakes:
+        print(f"{len(mistakes)} mistake(s)", file=sys.stderr)
+        return MISTAKE
+    print("no mistakes")
+    return FINE
+
+
+def _explain(options: argparse.Namespace) -> int:
+    tree = load_tree(options.path)
+    for kind, wanted, known in (
+        ("tenant", options.tenant, tree.tenants),
+        ("model", options.model, tree.models),
+    ):
+        if wanted is not None and wanted not in known:
+            print(f"there is no {kind} {wanted!r}", file=sys.stderr)
+            return MISTAKE
+    plan = explain.describe(tree, options.tenant, options.model)
+    if options.json:
+        print(codec.encode(plan).decode())
+    else:
+        print(explain.render(plan), end="")
+    return FINE
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from gateway.cli.serve import serve  # the other commands start faster without it
+
+    overrides = {
+        f"server.{name}": value
+        for name in ("host", "port")
+        if (value := getattr(options, name)) is not None
+    }
+    arguments = ["--config", str(options.config)] if options.config else []
+    for name, value in overrides.items():
+        arguments += [f"--{name.removeprefix('server.')}", str(value)]
+    return serve(load_tree(options.config, overrides), arguments, options.seat)
+
+
+def _keys(options: argparse.Namespace) -> int:
+    return run_keys(options, load_tree)
+
+
+def _version(options: argparse.Namespace) -> int:
+    del options
+    print(VERSION)
+    return FINE
+
+
+_COMMANDS = {
+    "serve": _serve,
+    "check": _check,
+    "explain": _explain,
+    "keys": _keys,
+    "version": _version,
+}

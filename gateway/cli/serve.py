@@ -1,0 +1,79 @@
+"""`gateway serve`: one process, or a supervisor with several workers; says where it is once it answers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway import app
+from gateway.cli.keys import make_key
+from gateway.cli.welcome import welcome
+from gateway.config.schema import Tree
+from gateway.core.ports import KeyStore
+from gateway.server.supervisor import Seat
+from gateway.stores.registry import open_keys
+
+_TENANT = "default"
+_FIRST_KEY = "first"
+_SHOWN_MODELS = 12
+_EXAMPLE = "echo"
+
+
+def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
+    """Serve a configuration until told to stop.
+
+    `arguments` are those of this command, for the workers; `seat` is what a supervisor gives its worker.
+    """
+    keys = open_keys(tree.stores.database.reveal())
+    try:
+        if seat is not None:
+            fd, metrics = seat.split(":", 1)
+            return app.serve_seat(tree, keys, int(fd), Path(metrics))
+        fresh = _first_key(tree, keys)
+        ready = _Announcement(tree, fresh)
+        if tree.server.workers == 1:
+            return app.serve_alone(tree, keys, ready)
+        return app.serve_team(tree, _WorkerCommand(arguments), ready)
+    finally:
+        keys.close()
+
+
+class _WorkerCommand:
+    """The command line of a worker: this one's, with a seat."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+
+    def __call__(self, seat: Seat, taken: int, folder: Path) -> Sequence[str]:
+        metrics = folder / f"worker-{seat.number}-{taken}"
+        place = f"{seat.sock.fileno()}:{metrics}"
+        return ("-m", "gateway", "serve", *self._arguments, "--seat", place)
+
+
+class _Announcement:
+    """Prints where the gateway is, once."""
+
+    def __init__(self, tree: Tree, key: str | None) -> None:
+        self._tree = tree
+        self._key = key
+
+    def __call__(self, address: str, admin: str) -> None:
+        names = sorted(self._tree.models)
+        shown = names[:_SHOWN_MODELS]
+        if len(names) > len(shown):
+            shown.append(f"and {len(names) - len(shown)} more")
+        example = _EXAMPLE if _EXAMPLE in names else next((n for n in names if "*" not in n), None)
+        text = welcome(
+            address=address,
+            admin=admin,
+            key=self._key,
+            models=shown,
+            example=example,
+            notes=self._tree.notes,
+        )
+        print(text, flush=True)
+
+
+def _first_key(tree: Tree, keys: KeyStore) -> str | None:
+    """Make the first key of the built-in configuration, unless its tenant ever had one."""
+    if tree.sources or any(row.tenant == _TENANT for row in keys.load()):
+        return None
+    return make_key(keys, _TENANT, _FIRST_KEY)

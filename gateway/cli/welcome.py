@@ -1,0 +1,49 @@
+"""What `gateway serve` prints when it is up: where it is, the first key, the models, something to paste."""
+
+from collections.abc import Iterable
+
+
+def welcome(
+    *,
+    address: str,
+    admin: str,
+    key: str | None,
+    models: Iterable[str],
+    example: str | None,
+    notes: Iterable[str],
+) -> str:
+    """Write the text; `key` is the fresh key, None when there is none to show, `example` a model to try."""
+    shown = key or "$GATEWAY_KEY"
+    lines = [
+        "",
+        f"llm-gateway is ready at {address}",
+        f"  admin: {admin} (/metrics, /admin/config, /docs)",
+    ]
+    lines.extend(f"  note: {note}" for note in notes)
+    if key:
+        lines.append(f"  key:   {key}   (shown once; make more with `gateway keys new`)")
+    else:
+        lines.append(
+            "  key:   one of yours, here as $GATEWAY_KEY; make one with `gateway keys new`"
+        )
+    lines.append(f"  models: {', '.join(models) or 'none'}")
+    if example is not None:
+        lines += _examples(address, shown, example)
+    return "\n".join(lines) + "\n"
+
+
+def _examples(address: str, key: str, model: str) -> list[str]:
+    body = f'{{"model":"{model}","messages":[{{"role":"user","content":"Hello"}}]}}'
+    messages = '[{"role": "user", "content": "Hello"}]'
+    return [
+        "",
+        "Try it:",
+        f'  curl -s {address}/v1/chat/completions -H "Authorization: Bearer {key}"'
+        f" -H 'Content-Type: application/json' -d '{body}'",
+        "",
+        "With the OpenAI SDK:",
+        "  from openai import OpenAI",
+        f'  client = OpenAI(base_url="{address}/v1", api_key="{key}")',
+        f'  answer = client.chat.completions.create(model="{model}", messages={messages})',
+        "  print(answer.choices[0].message.content)",
+    ]

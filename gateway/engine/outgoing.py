@@ -1,0 +1,87 @@
+"""What is sent to one target, planned anew for each from the caller's original (K11)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.chain.plan import Model, Target
+from gateway.core import codec
+from gateway.core.call import Run
+from gateway.upstream.client import Body, Headers
+
+_JSON: Headers = ((b"content-type", b"application/json"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One request to one target. `watched`: its answer is a dialect's, else plain bytes."""
+
+    method: bytes
+    path: bytes
+    headers: Headers
+    body: Body
+    watched: bool = False
+    hide_usage: bool = False
+
+
+class Original(Protocol):
+    """What the caller sent, able to become a request to any target."""
+
+    def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
+        """Build the request to one target; what it cannot take is noted as a warning of the run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOriginal:
+    """A JSON body, split once."""
+
+    path: bytes
+    fields: codec.Fields
+    watched: bool
+
+    def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
+        """Swap the model and what the gateway owns; everything else goes on as it came."""
+        name = upstream_model(target, model, run.asked)
+        account = target.account
+        edited = account.row.edit(
+            self.fields, endpoint=run.endpoint, model=name, params=target.params, stream=run.stream
+        )
+        if not name:
+            del edited.fields["model"]
+        if edited.warnings:
+            run.warnings.extend(edited.warnings)
+        path = account.row.target_path(account.base_path, self.path, name, account.api_version)
+        body = codec.join(edited.fields)
+        return Outgoing(b"POST", path, _JSON, body, self.watched, edited.hide_usage)
+
+
+@dataclass(frozen=True, slots=True)
+class FormOriginal:
+    """A multipart body; `start` and `end` say where the value of its field `model` stands."""
+
+    path: bytes
+    body: bytes
+    content_type: bytes
+    start: int
+    end: int
+
+    def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
+        """Swap the model's name in place."""
+        name = upstream_model(target, model, run.asked)
+        body = b"".join((self.body[: self.start], name.encode(), self.body[self.end :]))
+        account = target.account
+        path = account.row.target_path(account.base_path, self.path, name, account.api_version)
+        return Outgoing(b"POST", path, ((b"content-type", self.content_type),), body)
+
+
+def upstream_model(target: Target, model: Model, asked: str) -> str:
+    """Return the name the provider knows.
+
+    A star alone stands for what the caller asked for, less the part up to the last `/` before the pattern's star;
+    inside a text it stands for what the pattern's star stood for.
+    """
+    if "*" not in target.model:
+        return target.model
+    if target.model == "*":
+        return asked[model.prefix.rfind("/") + 1 :]
+    return target.model.replace("*", asked[len(model.prefix) : len(asked) - len(model.suffix)])

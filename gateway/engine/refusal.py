@@ -1,0 +1,111 @@
+"""From a provider's error answer to the error a caller sees: one classifier for all providers (K08)."""
+
+import re
+from email.utils import parsedate_to_datetime
+
+from gateway.chain.plan import Account
+from gateway.core import clock
+from gateway.core.errors import UpstreamError
+from gateway.core.status import Status, classify_http
+from gateway.dialects.base import ProviderError
+
+_OWN_STATUS = frozenset({400, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529})
+"""Statuses of a provider that the caller sees as they are."""
+_CREDENTIAL = frozenset({401, 402, 403})
+_CODES = {
+    Status.INVALID_ARGUMENT: "invalid_request",
+    Status.NOT_FOUND: "model_not_found",
+    Status.RESOURCE_EXHAUSTED: "rate_limited",
+    Status.DEADLINE_EXCEEDED: "upstream_timeout",
+    Status.UNAVAILABLE: "upstream_unavailable",
+}
+_MAX_WAIT_S = 3600.0
+_SECONDS = re.compile(rb"[0-9]{1,9}(\.[0-9]{1,9})?\Z")
+
+
+class Refusal(UpstreamError):
+    """A provider answered with an error. `said` is what it said, cleaned; `upstream_http` its own status."""
+
+    def __init__(
+        self, said: ProviderError, upstream_http: int, status: Status, wait_s: float | None
+    ) -> None:
+        if upstream_http in _CREDENTIAL:
+            code, http = "upstream_auth", 0
+        else:
+            code = _CODES.get(status, "upstream_error")
+            http = upstream_http if upstream_http in _OWN_STATUS else 0
+        super().__init__(code, phase="answer", http=http, retry_after_s=wait_s)
+        self.status = status
+        self.said = said
+        self.upstream_http = upstream_http
+        if status is Status.INVALID_ARGUMENT or status is Status.NOT_FOUND:
+            self.should_retry = False
+
+    @property
+    def is_credential(self) -> bool:
+        """Whether the gateway's own key was refused: the next key may work."""
+        return self.upstream_http in _CREDENTIAL
+
+    @property
+    def is_quota(self) -> bool:
+        """Whether this key must rest."""
+        return self.status is Status.RESOURCE_EXHAUSTED
+
+
+def refuse(account: Account, http: int, said: ProviderError, wait_s: float | None) -> Refusal:
+    """Build the error for an answer, by the provider's own `status_map` first."""
+    status = account.status_map.get(http) or classify_http(http)
+    return Refusal(said, http, status, wait_s)
+
+
+def read_wait(milliseconds: bytes | None, seconds: bytes | None) -> float | None:
+    """Read the larger of `retry-after-ms` and `retry-after` in seconds; None when there is no sound one."""
+    waits = [
+        wait
+        for wait in (_from_milliseconds(milliseconds), _from_seconds(seconds))
+        if wait is not None
+    ]
+    return min(max(waits), _MAX_WAIT_S) if waits else None
+
+
+def _from_milliseconds(value: bytes | None) -> float | None:
+    return float(value) / 1000.0 if value is not None and _SECONDS.match(value) else None
+
+
+def _from_seconds(value: bytes | None) -> float | None:
+    if value is None:
+        return None
+    if _SECONDS.match(value):
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value.decode("ascii"))
+    except (ValueError, UnicodeDecodeError):
+        return None
+    return max(0.0, date.timestamp() - clock.wall()) if date.tzinfo is not None else None
+
+
+_WORDS: tuple[tuple[str, int], ...] = (
+    ("rate_limit", 429),
+    ("quota", 429),
+    ("overloaded", 503),
+    ("unavailable", 503),
+    ("timeout", 504),
+    ("invalid_request", 400),
+    ("tool_use_failed", 400),
+)
+
+
+def refuse_in_stream(account: Account, said: ProviderError) -> Refusal:
+    """Build the error for an error event under status 200: its own code tells the status, else its words."""
+    return refuse(account, _status_said(said), said, None)
+
+
+def _status_said(said: ProviderError) -> int:
+    for value in (said.code, said.type):
+        text = str(value or "")
+        if text.isdigit() and 400 <= int(text) <= 599:
+            return int(text)
+        for word, http in _WORDS:
+            if word in text:
+                return http
+    return 502

@@ -1,0 +1,147 @@
+"""The way of one request to its provider: targets in order, credentials in turn, one answer."""
+
+from gateway.chain.plan import Account, Key, Model, Target
+from gateway.core import clock, codec
+from gateway.core.call import Run
+from gateway.core.errors import InputError, UpstreamError
+from gateway.dialects.base import AnswerIsErrorError
+from gateway.engine.attempt import Attempt
+from gateway.engine.fit import require_fit
+from gateway.engine.outgoing import JsonOriginal, Original, Outgoing
+from gateway.engine.refusal import Refusal, read_wait, refuse, refuse_in_stream
+from gateway.engine.reply import Reply, Whole
+from gateway.engine.select import order_targets, usable_keys
+from gateway.engine.stream import EVENT_HEADERS, ByteStream, EventStream
+from gateway.telemetry.metrics import AttemptCells, Metrics
+from gateway.telemetry.redact import Redactor
+from gateway.upstream.client import Answer, Headers
+
+_JSON_HEADERS: Headers = ((b"content-type", b"application/json"),)
+_EVENTS = b"text/event-stream"
+_JSON = b"application/json"
+_MAX_ERROR_BYTES = 65_536
+_MAX_ANSWER_BYTES = 33_554_432
+_ERRORS = 400
+
+
+class Engine:
+    """Runs requests against the plans of a snapshot; holds no state of a request."""
+
+    def __init__(self, metrics: Metrics, redactor: Redactor) -> None:
+        self._metrics = metrics
+        self._redactor = redactor
+        self._cells: dict[tuple[str, str, str], AttemptCells] = {}
+
+    async def generate(self, run: Run, model: Model, fields: codec.Fields, path: bytes) -> Reply:
+        """Answer a JSON request of a dialect; `path` is its address below a provider's base URL."""
+        require_fit(model, fields)
+        return await self.route(run, model, JsonOriginal(path, fields, watched=True))
+
+    async def route(self, run: Run, model: Model, original: Original) -> Reply:
+        """Answer a request from the first target of a model that can."""
+        failure: UpstreamError | None = None
+        for target in order_targets(model, run):
+            if run.endpoint not in target.account.row.endpoints:
+                continue
+            outgoing = original.plan(run, model, target)
+            try:
+                return await self.call(run, target, outgoing)
+            except UpstreamError as error:
+                if not _may_move_on(error):
+                    raise
+                failure = error
+        if failure is not None:
+            raise failure
+        message = f"No target of this model offers {run.endpoint}."
+        raise InputError("unsupported_model", message, param="model")
+
+    async def call(self, run: Run, target: Target, outgoing: Outgoing) -> Reply:
+        """Send to one target: a credential that is refused or out of quota makes room for the next."""
+        keys = usable_keys(target, clock.monotonic())
+        last = keys[-1]
+        for key in keys:
+            try:
+                return await self._attempt(run, target, key, outgoing)
+            except Refusal as error:
+                if key is last or not (error.is_credential or error.is_quota):
+                    raise
+        raise AssertionError("a target has at least one credential")
+
+    async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
+        attempt = Attempt(run, target, key, self._attempt_cells(run, target))
+        answer: Answer | None = None
+        try:
+            answer = await key.door.send(
+                outgoing.method, outgoing.path, outgoing.headers, outgoing.body, run.deadline
+            )
+            if answer.status >= _ERRORS:
+                raise await self._read_refusal(target.account, answer)
+            attempt.answered()
+            return await _read_reply(run, attempt, answer, outgoing)
+        except AnswerIsErrorError as error:
+            refusal = refuse_in_stream(target.account, error.error)
+            attempt.fail(refusal)
+            raise refusal from None
+        except UpstreamError as error:
+            attempt.fail(error)
+            if answer is not None:
+                answer.abort()
+            raise
+        except BaseException:
+            attempt.end("client_gone")
+            if answer is not None:
+                answer.abort()
+            raise
+        finally:
+            run.upstream_s += clock.monotonic() - attempt.started
+
+    def _attempt_cells(self, run: Run, target: Target) -> AttemptCells:
+        name = (target.account.name, target.model, run.endpoint)
+        cells = self._cells.get(name)
+        if cells is None:
+            system = target.account.row.kind
+            cells = self._cells[name] = self._metrics.attempt_cells(*name, system)
+        return cells
+
+    async def _read_refusal(self, account: Account, answer: Answer) -> Refusal:
+        body = await answer.read_all(_MAX_ERROR_BYTES)
+        said = account.dialect.read_error(answer.status, body, self._redactor)
+        wait_s = read_wait(answer.header(b"retry-after-ms"), answer.header(b"retry-after"))
+        return refuse(account, answer.status, said, wait_s)
+
+
+async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing) -> Reply:
+    """Read a good answer by its own content type, whatever the request asked for (K02)."""
+    dialect = attempt.target.account.dialect
+    if answer.content_type == _EVENTS and outgoing.watched:
+        if not run.stream:
+            raise UpstreamError(
+                "upstream_invalid_response", phase="answer", detail="unasked stream"
+            )
+        rules = (
+            attempt.target.account.hidden_rules
+            if outgoing.hide_usage
+            else attempt.target.account.rules
+        )
+        stream = EventStream(answer, attempt, dialect.watch(run.endpoint, rules))
+        await stream.open()
+        return stream
+    if not outgoing.watched and answer.content_type != _JSON:
+        return ByteStream(answer, attempt)
+    body = await answer.read_all(_MAX_ANSWER_BYTES)
+    run.usage = dialect.read_answer(run.endpoint, body)
+    attempt.end("ok")
+    if run.stream and outgoing.watched:
+        events = dialect.synthesise(run.endpoint, body, not outgoing.hide_usage)
+        return Whole(answer.status, EVENT_HEADERS, events)
+    return Whole(answer.status, _JSON_HEADERS, body)
+
+
+def _may_move_on(error: UpstreamError) -> bool:
+    """Whether the next target may be tried without the caller's retry rules.
+
+    Yes when nothing left the gateway, and when the operator's credentials, not the request, were refused.
+    """
+    if isinstance(error, Refusal):
+        return error.is_credential or error.is_quota
+    return not error.sent and error.code != "deadline_exceeded"

@@ -1,0 +1,150 @@
+"""Open answers: events watched and relayed as bytes, or plain bytes nobody looks into."""
+
+import asyncio
+
+from gateway.core import clock
+from gateway.core.errors import UpstreamError
+from gateway.dialects.base import Watcher
+from gateway.engine.attempt import Attempt
+from gateway.engine.refusal import Refusal, refuse_in_stream
+from gateway.upstream.client import Answer, Headers
+
+EVENT_HEADERS: Headers = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+_LINGER_S = 0.25
+_PASSED_HEADERS = frozenset({b"content-type", b"content-disposition"})
+
+
+class EventStream:
+    """Server-sent events on their way from a provider to the caller."""
+
+    __slots__ = (
+        "_answer",
+        "_attempt",
+        "_failure",
+        "_first",
+        "_outcome",
+        "_watcher",
+        "finished",
+        "headers",
+        "length",
+    )
+
+    def __init__(self, answer: Answer, attempt: Attempt, watcher: Watcher) -> None:
+        self.headers = EVENT_HEADERS
+        self.length = None
+        self.finished = False
+        self._answer = answer
+        self._attempt = attempt
+        self._watcher = watcher
+        self._first = b""
+        self._failure: Refusal | None = None
+        self._outcome = "client_gone"
+
+    async def open(self) -> None:
+        """Wait for the first events, so that an error in their place is still a plain answer (S-3)."""
+        self._first = await self._pull()
+        self._attempt.run.first_chunk_at = clock.monotonic()
+
+    async def next(self) -> bytes:
+        """Return the next whole events; raises UpstreamError when the stream cannot be completed."""
+        if self._first or self.finished:
+            data, self._first = self._first, b""
+            return data
+        try:
+            return await self._pull()
+        except UpstreamError as error:
+            self._outcome = error.code
+            raise
+
+    async def _pull(self) -> bytes:
+        if self._failure is not None:
+            raise self._failure
+        answer, watcher = self._answer, self._watcher
+        while True:
+            data = await answer.read()
+            if not data:
+                rest = watcher.end(answer.complete)
+                if watcher.error is not None:
+                    return self._break(rest)
+                self._finish()
+                return rest
+            out = watcher.feed(data)
+            if watcher.real:
+                answer.touch()
+            if watcher.error is not None:
+                return self._break(out)
+            if watcher.done:
+                self._finish()
+                return out
+            if out:
+                return out
+
+    def _break(self, out: bytes) -> bytes:
+        assert self._watcher.error is not None  # noqa: S101  the caller looked
+        self._failure = refuse_in_stream(self._attempt.target.account, self._watcher.error)
+        self._answer.abort()
+        if not out:
+            raise self._failure
+        return out
+
+    def _finish(self) -> None:
+        self.finished = True
+        self._attempt.run.usage = self._watcher.usage
+        self._attempt.end("ok")
+
+    async def close(self) -> None:
+        """Give the connection back; whatever is still to come is read for a moment, then cut."""
+        if not self.finished:
+            self._attempt.run.usage = self._watcher.usage
+            self._attempt.end(self._outcome)
+            self._answer.abort()
+            return
+        await _linger(self._answer)
+
+
+class ByteStream:
+    """An answer nobody looks into: audio, files."""
+
+    __slots__ = ("_answer", "_attempt", "_outcome", "finished", "headers", "length")
+
+    def __init__(self, answer: Answer, attempt: Attempt) -> None:
+        self.headers = tuple(pair for pair in answer.headers if pair[0] in _PASSED_HEADERS)
+        length = answer.header(b"content-length")
+        self.length = int(length) if length is not None and length.isdigit() else None
+        self.finished = False
+        self._answer = answer
+        self._attempt = attempt
+        self._outcome = "client_gone"
+
+    async def next(self) -> bytes:
+        """Return the next bytes; raises UpstreamError when the answer was cut."""
+        try:
+            data = await self._answer.read()
+        except UpstreamError as error:
+            self._outcome = error.code
+            raise
+        self._answer.touch()
+        if not data:
+            self.finished = True
+            self._attempt.end("ok")
+        return data
+
+    async def close(self) -> None:
+        """Give the connection back, or close it when the answer was not read to its end."""
+        if not self.finished:
+            self._attempt.end(self._outcome)
+            self._answer.abort()
+
+
+async def _linger(answer: Answer) -> None:
+    """Read past the terminator so that the connection can serve again; a slow end is cut instead."""
+    try:
+        async with asyncio.timeout(_LINGER_S):
+            while await answer.read():
+                pass
+    except (TimeoutError, UpstreamError):
+        answer.abort()

@@ -1,0 +1,74 @@
+"""The live requests of this process: counted, awaited at shutdown, cut when time is up.
+
+The only place that starts background tasks, so that none is ever orphaned.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+_log = logging.getLogger("gateway")
+
+
+class InFlight:
+    """Tasks of requests being answered, and the background tasks of the process."""
+
+    def __init__(self) -> None:
+        self._requests: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._idle: asyncio.Event | None = None
+        self.cutting = False
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def enter(self, task: asyncio.Task[Any]) -> None:
+        """Count a request."""
+        self._requests.add(task)
+
+    def leave(self, task: asyncio.Task[Any]) -> None:
+        """Forget a request; wakes whoever waits for none to be left."""
+        self._requests.discard(task)
+        if self._idle is not None and not self._requests:
+            self._idle.set()
+
+    async def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until no request is left; False when the time was up first."""
+        if not self._requests:
+            return True
+        self._idle = asyncio.Event()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._idle = None
+        return True
+
+    def cut(self) -> None:
+        """End every request that is still running: its handler tells the client honestly."""
+        self.cutting = True
+        for task in tuple(self._requests):
+            task.cancel()
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run background work until it ends or the process stops; a failure is logged, never lost."""
+        task = asyncio.get_running_loop().create_task(self._guard(work, name), name=name)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    async def _guard(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        try:
+            await work
+        except Exception:
+            _log.exception("background task %s failed", name)
+
+    async def stop_background(self) -> None:
+        """Cancel the background tasks and wait for them."""
+        tasks = tuple(self._background)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,35 @@
+"""Follows the key store, so that a key made or revoked elsewhere counts here within seconds (I6)."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from gateway.core.errors import StoreError
+from gateway.core.ports import KeyStore, StoredKey
+
+_log = logging.getLogger("gateway")
+_POLL_S = 1.0
+
+
+class KeyFollower:
+    """Looks for changes of a key store off the loop, and hands the rows to `swap`."""
+
+    def __init__(self, store: KeyStore, swap: Callable[[Iterable[StoredKey]], None]) -> None:
+        self._store = store
+        self._swap = swap
+        self._seen = store.version()
+
+    async def run(self) -> None:
+        """Follow until cancelled; while the store does not answer, the keys stay as they are (T-30)."""
+        while True:
+            await asyncio.sleep(_POLL_S)
+            try:
+                await self._follow()
+            except StoreError as error:
+                _log.warning("the key store does not answer: %s", error.detail)
+
+    async def _follow(self) -> None:
+        version = await asyncio.to_thread(self._store.version)
+        if version != self._seen:
+            self._swap(await asyncio.to_thread(self._store.load))
+            self._seen = version

@@ -1,0 +1,84 @@
+"""The admin application: metrics, the configuration in force, its documentation. On a listener of its own.
+
+Without an admin key only loopback may call /admin, and only by a loopback name: a web page that an operator
+happens to have open cannot (T-35, T-37).
+"""
+
+import hmac
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+
+from gateway.core.ids import new_request_id
+from gateway.version import VERSION
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+Describe = Callable[[], dict[str, Any]]
+Expose = Callable[[str], tuple[bytes, str]]
+"""Takes an Accept header, returns the exposition and its content type."""
+
+
+def admin_app(*, key: str | None, expose: Expose, describe: Describe) -> FastAPI:
+    """Build the admin application; `describe` returns the configuration in force without secrets."""
+    guard = Depends(_Guard(key))
+    app = FastAPI(
+        title="llm-gateway admin",
+        version=VERSION,
+        redoc_url=None,
+        docs_url="/docs",
+        openapi_url="/openapi.json",
+    )
+
+    @app.get("/metrics", summary="Prometheus metrics of all workers", response_class=Response)
+    def metrics(request: Request) -> Response:
+        body, content_type = expose(request.headers.get("accept", ""))
+        return Response(body, media_type=content_type)
+
+    @app.get("/livez", summary="Whether this process answers", response_class=Response)
+    def livez() -> Response:
+        return Response(b'{"status":"ok"}', media_type="application/json")
+
+    @app.get(
+        "/admin/config", summary="The configuration in force, without secrets", dependencies=[guard]
+    )
+    def config() -> dict[str, Any]:
+        return describe()
+
+    for route in (metrics, livez, config):
+        route.__doc__ = None
+    return app
+
+
+class _Guard:
+    """Lets a request through that carries the admin key, or without one comes from this machine."""
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key.encode() if key is not None else None
+
+    def __call__(self, request: Request) -> None:
+        if not (self._has_key(request) if self._key is not None else _is_local(request)):
+            raise HTTPException(
+                status_code=401 if self._key is not None else 403,
+                detail="An admin key is needed." if self._key else "Only loopback may call this.",
+                headers={"x-request-id": new_request_id()},
+            )
+
+    def _has_key(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        return (
+            self._key is not None
+            and scheme.lower() == "bearer"
+            and hmac.compare_digest(given.strip().encode(), self._key)
+        )
+
+
+def _is_local(request: Request) -> bool:
+    if request.client is None or "origin" in request.headers:
+        return False
+    name = request.headers.get("host", "").rsplit(":", 1)[0].strip("[]").lower()
+    try:
+        return name in _LOOPBACK_NAMES and ipaddress.ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,44 @@
+"""Who is calling: the credential's full SHA-256 is looked up in the snapshot. No network, no I/O (T-7, T-30)."""
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from gateway.core import clock
+from gateway.core.errors import AuthError
+
+if TYPE_CHECKING:
+    from gateway.chain.snapshot import Principal, Snapshot
+    from gateway.server.exchange import Exchange
+
+_MAX_KEY_BYTES = 512
+
+
+def authenticate(exchange: "Exchange", snapshot: "Snapshot") -> "Principal":
+    """Return the caller of an exchange; raises AuthError `invalid_api_key`.
+
+    Read in this order: `Authorization: Bearer`, `x-api-key`, `api-key`. Two that disagree are refused, so that
+    nobody behind a proxy is taken for somebody else.
+    """
+    key = _credential(exchange)
+    principal = snapshot.principals.get(sha256(key).digest()) if key else None
+    if principal is None or (principal.expires is not None and principal.expires <= clock.wall()):
+        raise AuthError("invalid_api_key")
+    return principal
+
+
+def _credential(exchange: "Exchange") -> bytes:
+    found = b""
+    for name, value in exchange.headers:
+        if name == b"authorization":
+            scheme, _, key = value.partition(b" ")
+            if scheme.lower() != b"bearer":
+                raise AuthError("invalid_api_key", "Use `Authorization: Bearer <key>`.")
+            key = key.strip()
+        elif name in (b"x-api-key", b"api-key"):
+            key = value.strip()
+        else:
+            continue
+        if len(key) > _MAX_KEY_BYTES or (found and key != found):
+            raise AuthError("invalid_api_key")
+        found = key
+    return found

@@ -1,0 +1,41 @@
+"""Reads request bodies: strict JSON, or a form whose fields stay as they came."""
+
+from gateway.core import codec
+from gateway.core.errors import InputError
+from gateway.server.exchange import Exchange
+
+
+async def read_json(exchange: Exchange, limit: int) -> codec.Fields:
+    """Read a JSON body as split fields; a form is refused before it is read."""
+    content_type = exchange.header(b"content-type")
+    if content_type is not None and content_type.startswith(b"multipart/"):
+        raise InputError("unsupported_media_type", "Send JSON to this address.")
+    refuse_encoded(exchange)
+    return codec.split(await exchange.read_body(limit))
+
+
+def refuse_encoded(exchange: Exchange) -> None:
+    """Refuse a compressed body (T-27)."""
+    encoding = exchange.header(b"content-encoding")
+    if encoding is not None and encoding.lower() != b"identity":
+        raise InputError("unsupported_encoding")
+
+
+def read_model(fields: codec.Fields) -> str:
+    """Return the model that a body names; raises InputError `missing_model` or `invalid_request`."""
+    raw = fields.get("model")
+    if raw is None:
+        raise InputError("missing_model", param="model")
+    name = codec.value_of(raw)
+    if not isinstance(name, str) or not name:
+        raise InputError("invalid_request", "`model` must be a text.", param="model")
+    return name
+
+
+def read_flag(fields: codec.Fields, name: str) -> bool:
+    """Return a true-or-false field of a body; absent and null are false."""
+    raw = fields.get(name)
+    value = codec.value_of(raw) if raw is not None else None
+    if value is not None and not isinstance(value, bool):
+        raise InputError("invalid_request", f"`{name}` must be true or false.", param=name)
+    return value is True

@@ -1,0 +1,104 @@
+"""What a caller may ask of the gateway itself: the `gateway` object of a body, or the same by headers.
+
+A closed list (T-4): an unknown key is refused, and nothing here can change a target, a key or a tenant.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gateway.core import codec
+from gateway.core.errors import InputError
+
+if TYPE_CHECKING:
+    from gateway.server.exchange import Exchange
+
+_MAX_NAME = 256
+_MAX_TAGS = 32
+
+
+class CacheControl(codec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the caller wishes of the cache; `ttl_s` in seconds."""
+
+    mode: str = "on"
+    ttl_s: float | None = None
+
+
+class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The caller's wishes; an absent one is empty."""
+
+    session_id: str = ""
+    user: str = ""
+    tags: tuple[str, ...] = ()
+    context: dict[str, Any] | None = None
+    cache: CacheControl = CacheControl()
+
+
+_NONE = Extension()
+_decode = codec.Decoder(Extension).decode
+_HEADERS = {
+    b"x-gateway-session": "session_id",
+    b"x-gateway-user": "user",
+    b"x-gateway-tags": "tags",
+    b"x-gateway-cache": "cache",
+}
+_MODES = frozenset({"on", "off", "refresh"})
+
+
+def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
+    """Read the extension of a request and take it out of `fields`, so that it is never forwarded.
+
+    Raises InputError `invalid_request` with the field at fault in `param`.
+    """
+    raw = fields.pop("gateway", None)
+    named = {
+        _HEADERS[name]: value for name, value in exchange.headers if name in _HEADERS and value
+    }
+    if raw is None and not named:
+        return _NONE
+    try:
+        wish = _decode(raw) if raw is not None else _NONE
+    except codec.JSONError as error:
+        raise InputError("invalid_request", f"gateway: {error}", param="gateway") from None
+    return _check(_with_headers(wish, named) if named else wish)
+
+
+def _with_headers(wish: Extension, named: Mapping[str, bytes]) -> Extension:
+    texts = {field: value.decode("latin-1") for field, value in named.items()}
+    tags = tuple(tag.strip() for tag in texts.get("tags", "").split(",") if tag.strip())
+    return Extension(
+        session_id=texts.get("session_id", wish.session_id),
+        user=texts.get("user", wish.user),
+        tags=tags or wish.tags,
+        context=wish.context,
+        cache=CacheControl(mode=texts["cache"]) if "cache" in texts else wish.cache,
+    )
+
+
+def _check(wish: Extension) -> Extension:
+    names = (
+        ("session_id", wish.session_id),
+        ("user", wish.user),
+        *(("tags", t) for t in wish.tags),
+    )
+    for field, text in names:
+        if len(text) > _MAX_NAME or (text and not text.isprintable()):
+            message = f"`{field}` must be printable and at most {_MAX_NAME} characters long."
+            raise InputError("invalid_request", message, param=f"gateway.{field}")
+    if len(wish.tags) > _MAX_TAGS:
+        message = f"At most {_MAX_TAGS} tags."
+        raise InputError("invalid_request", message, param="gateway.tags")
+    if wish.cache.mode not in _MODES:
+        message = "`mode` is one of on, off, refresh."
+        raise InputError("invalid_request", message, param="gateway.cache.mode")
+    return wish
+
+
+def read_deadline(exchange: "Exchange", limit_s: float) -> float:
+    """Return the absolute deadline: `x-gateway-timeout-ms` may only shorten the configured time."""
+    value = exchange.header(b"x-gateway-timeout-ms")
+    if value is None:
+        return exchange.received_at + limit_s
+    if not value.isdigit() or int(value) == 0:
+        message = "x-gateway-timeout-ms must be a positive whole number of milliseconds."
+        raise InputError("invalid_request", message, param="x-gateway-timeout-ms")
+    return exchange.received_at + min(limit_s, int(value) / 1000.0)

@@ -1,0 +1,136 @@
+"""What each kind of route does: generate, relay, pass objects on, list models."""
+
+from collections.abc import Awaitable, Callable
+
+from gateway.chain.plan import Principal
+from gateway.chain.snapshot import resolve
+from gateway.core import clock
+from gateway.core.call import Run
+from gateway.dialects.base import Dialect
+from gateway.engine.reply import Reply, Stream, Whole
+from gateway.engine.run import Engine
+from gateway.server.body import read_flag, read_json, read_model
+from gateway.server.exchange import Exchange
+from gateway.server.extension import read_deadline, read_extension
+from gateway.server.heads import JSON, STREAM, reply_headers
+from gateway.server.models import get_model, list_models
+from gateway.server.objects import Objects
+from gateway.server.relay import Pinger, relay_stream
+from gateway.server.routes import Match
+
+_Answer = Callable[[Exchange, Run, Principal, Match], Awaitable[None]]
+
+
+class Kinds:
+    """The handlers of all kinds of routes; made once per process.
+
+    `body_limit` and `upload_limit` are bytes, times are seconds.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        dialect: Dialect,
+        *,
+        body_limit: int,
+        upload_limit: int,
+        request_timeout_s: float,
+        ping_interval_s: float,
+    ) -> None:
+        self.dialect = dialect
+        self._engine = engine
+        self._body_limit = body_limit
+        self._request_timeout_s = request_timeout_s
+        self._ping_interval_s = ping_interval_s
+        self._loaded_at = int(clock.wall())
+        self._objects = Objects(engine, body_limit=body_limit, upload_limit=upload_limit)
+        self._by_kind: dict[str, _Answer] = {
+            "generate": self._generate,
+            "relay": self._relay,
+            "object": self._object,
+            "models": self._models,
+            "model": self._model,
+        }
+
+    async def answer(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        """Answer an exchange whose caller and route are known."""
+        await self._by_kind[match.route.kind](exchange, run, principal, match)
+
+    async def _generate(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        fields = await read_json(exchange, self._body_limit)
+        wish = read_extension(exchange, fields)
+        run.session = wish.session_id
+        run.deadline = read_deadline(exchange, self._request_timeout_s)
+        run.asked = match.model or read_model(fields)
+        run.stream = read_flag(fields, "stream")
+        model = resolve(principal, run.asked)
+        run.model = model.name
+        work = self._engine.generate(run, model, fields, match.path)
+        if run.stream:
+            await self._stream(exchange, run, work)
+        else:
+            await write_reply(exchange, run, await work, None)
+
+    async def _stream(self, exchange: Exchange, run: Run, work: Awaitable[Reply]) -> None:
+        headers = reply_headers(run, STREAM)
+        pinger = Pinger(exchange, headers, self.dialect.ping, self._ping_interval_s)
+        try:
+            await write_reply(exchange, run, await work, pinger)
+        finally:
+            pinger.stop()
+
+    async def _relay(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        run.deadline = read_deadline(exchange, self._request_timeout_s)
+        reply = await self._objects.relay(exchange, run, principal, match)
+        await write_reply(exchange, run, reply, None)
+
+    async def _object(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        run.deadline = read_deadline(exchange, self._request_timeout_s)
+        reply = await self._objects.pass_on(exchange, run, principal, match)
+        await write_reply(exchange, run, reply, None)
+
+    async def _models(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        if exchange.header(b"x-gateway-provider") is not None:
+            await self._object(exchange, run, principal, match)
+            return
+        body = list_models(principal, self._loaded_at)
+        await write_reply(exchange, run, Whole(200, JSON, body), None)
+
+    async def _model(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        body = get_model(principal, match.model, self._loaded_at)
+        await write_reply(exchange, run, Whole(200, JSON, body), None)
+
+
+async def write_reply(exchange: Exchange, run: Run, reply: Reply, pinger: Pinger | None) -> None:
+    """Write a reply to its end; a stream's connection is given back on every ending."""
+    if isinstance(reply, Whole):
+        run.status = reply.status
+        if not exchange.started:
+            exchange.start(reply.status, reply_headers(run, reply.headers), length=len(reply.body))
+        exchange.end(reply.body)
+        return
+    await _write_stream(exchange, run, reply, pinger)
+
+
+async def _write_stream(
+    exchange: Exchange, run: Run, stream: Stream, pinger: Pinger | None
+) -> None:
+    run.status = 200
+    try:
+        if not exchange.started:
+            exchange.start(200, reply_headers(run, stream.headers), length=stream.length)
+        await relay_stream(exchange, stream, pinger)
+    finally:
+        await stream.close()

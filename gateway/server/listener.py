@@ -1,0 +1,98 @@
+"""The two listeners of a process: clients on the guarded protocol, operators on plain uvicorn."""
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from gateway.server.exchange import Handler, Render
+from gateway.server.limits import ConnectionLimits
+from gateway.server.protocol import GuardedProtocol
+
+_BACKLOG = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What the guarded protocol serves."""
+
+    handler: Handler
+    limits: ConnectionLimits
+    render: Render
+
+
+class Listener:
+    """A listening socket and the server behind it; signals are not its business."""
+
+    def __init__(self, config: uvicorn.Config, sock: socket.socket) -> None:
+        self._server = uvicorn.Server(config)
+        self._sock = sock
+
+    @property
+    def url(self) -> str:
+        """The address that the socket is bound to."""
+        return url_of(self._sock)
+
+    async def start(self) -> None:
+        """Begin to accept connections."""
+        config = self._server.config
+        config.load()
+        self._server.lifespan = config.lifespan_class(config)
+        await self._server.startup(sockets=[self._sock])
+
+    def stop_accepting(self) -> None:
+        """Close the listening socket, and the connections that are idle."""
+        for server in self._server.servers:
+            server.close()
+        for connection in tuple(self._server.server_state.connections):
+            connection.shutdown()
+
+
+def data_listener(edge: Edge, sock: socket.socket) -> Listener:
+    """Return the listener for clients."""
+    config = uvicorn.Config(
+        edge,  # pyright: ignore[reportArgumentType]  the guarded protocol reads it, uvicorn never calls it
+        http=GuardedProtocol,  # pyright: ignore[reportArgumentType]  has the shape of uvicorn's own
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        backlog=_BACKLOG,
+    )
+    return Listener(config, sock)
+
+
+def admin_listener(app: Any, sock: socket.socket) -> Listener:  # noqa: ANN401  an ASGI application
+    """Return the listener for operators."""
+    config = uvicorn.Config(
+        app, ws="none", lifespan="off", log_config=None, access_log=False, proxy_headers=False
+    )
+    return Listener(config, sock)
+
+
+def url_of(sock: socket.socket) -> str:
+    """Return the URL of a listening socket; an address for all interfaces is shown as loopback."""
+    host, port = sock.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{port}"
+
+
+def bind(host: str, port: int, *, share: bool = False) -> socket.socket:
+    """Bind a listening socket, without delay; `share` lets other processes bind the same port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if share:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        sock.bind((host, port))
+    except OSError:
+        sock.close()
+        raise
+    sock.listen(_BACKLOG)
+    sock.setblocking(False)
+    return sock

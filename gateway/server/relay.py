@@ -1,0 +1,63 @@
+"""Writes replies to the caller: whole, or as a stream with back-pressure and signs of life."""
+
+import asyncio
+from collections.abc import Sequence
+
+from gateway.engine.reply import Stream
+from gateway.server.exchange import Exchange
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Pinger:
+    """Writes a comment into a stream that has been silent for too long; begins the answer if need be (K06).
+
+    One lazy timer per stream: the relay only notes when it wrote.
+    """
+
+    __slots__ = ("_exchange", "_headers", "_interval_s", "_loop", "_ping", "_timer", "quiet_since")
+
+    def __init__(
+        self, exchange: Exchange, headers: Headers, ping: bytes, interval_s: float
+    ) -> None:
+        self._exchange = exchange
+        self._headers = headers
+        self._ping = ping
+        self._interval_s = interval_s
+        self._loop = asyncio.get_running_loop()
+        self.quiet_since = self._loop.time()
+        self._timer = self._loop.call_later(interval_s, self._check)
+
+    def _check(self) -> None:
+        exchange = self._exchange
+        if exchange.gone or exchange.ended:
+            return
+        now = self._loop.time()
+        due = self.quiet_since + self._interval_s
+        if due <= now:
+            if not exchange.started:
+                exchange.start(200, self._headers, length=None)
+            if not exchange.congested:
+                exchange.write(self._ping)
+            self.quiet_since = now
+            due = now + self._interval_s
+        self._timer = self._loop.call_at(due, self._check)
+
+    def stop(self) -> None:
+        """Stop; nothing is written after this."""
+        self._timer.cancel()
+
+
+async def relay_stream(exchange: Exchange, stream: Stream, pinger: Pinger | None) -> None:
+    """Write a stream to its end; raises what `stream.next` raises. The head has been started."""
+    loop = asyncio.get_running_loop()
+    while True:
+        data = await stream.next()
+        if stream.finished:
+            exchange.end(data)
+            return
+        exchange.write(data)
+        if pinger is not None:
+            pinger.quiet_since = loop.time()
+        if exchange.congested:
+            await exchange.drain()

@@ -1,0 +1,102 @@
+"""The handler of the data listener: one exchange in, one answer out, one record of it."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from gateway.chain.plan import Principal
+from gateway.chain.snapshot import Current
+from gateway.core.call import Run
+from gateway.core.errors import GatewayError, InputError, OverloadError
+from gateway.lifecycle.drain import Drain
+from gateway.lifecycle.inflight import InFlight
+from gateway.server import health, routes
+from gateway.server.auth import authenticate
+from gateway.server.exchange import Exchange
+from gateway.server.kinds import Kinds
+from gateway.server.record import Recorder
+from gateway.server.render import render_error
+
+_log = logging.getLogger("gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether there is room: the most requests at once, and the time each may take in seconds."""
+
+    max_in_flight: int
+    request_timeout_s: float
+
+
+class Handler:
+    """Answers every exchange of the data listener; made once per process."""
+
+    def __init__(
+        self,
+        current: Current,
+        kinds: Kinds,
+        inflight: InFlight,
+        drain: Drain,
+        recorder: Recorder,
+        admission: Admission,
+    ) -> None:
+        self._current = current
+        self._kinds = kinds
+        self._inflight = inflight
+        self._drain = drain
+        self._recorder = recorder
+        self._admission = admission
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer one exchange, and write down how it ended."""
+        if exchange.raw_path in health.PATHS:
+            health.answer(exchange, ready=self._drain.ready)
+            return
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  a handler always runs in a task
+        started = exchange.received_at
+        run = Run(
+            exchange.request_id, "other", started, started + self._admission.request_timeout_s
+        )
+        self._inflight.enter(task)
+        exchange.on_gone(task.cancel)
+        try:
+            await self._answer(exchange, run)
+        except GatewayError as error:
+            self._refuse(exchange, run, error)
+        except asyncio.CancelledError:
+            if not exchange.gone and not self._inflight.cutting:
+                raise
+            task.uncancel()
+            self._refuse(
+                exchange, run, GatewayError("client_gone" if exchange.gone else "draining")
+            )
+        except Exception:
+            _log.exception("request %s failed", run.request_id)
+            self._refuse(exchange, run, GatewayError("internal"))
+        finally:
+            self._inflight.leave(task)
+            self._recorder.record(exchange, run)
+
+    async def _answer(self, exchange: Exchange, run: Run) -> None:
+        if self._drain.refusing:
+            raise OverloadError("draining")
+        if len(self._inflight) > self._admission.max_in_flight:
+            raise OverloadError("overloaded")
+        match = routes.find(exchange.raw_path)
+        principal: Principal = authenticate(exchange, self._current.snapshot)
+        run.tenant = principal.tenant
+        run.key_id = principal.key_id
+        if match is None:
+            raise InputError("not_found")
+        route = match.route
+        run.endpoint = route.endpoint
+        if exchange.method not in route.methods:
+            raise InputError("method_not_allowed", detail=", ".join(route.methods))
+        await self._kinds.answer(exchange, run, principal, match)
+
+    def _refuse(self, exchange: Exchange, run: Run, error: GatewayError) -> None:
+        run.code = error.code
+        run.status = error.http
+        run.detail = error.detail
+        render_error(exchange, self._kinds.dialect, error, run)
