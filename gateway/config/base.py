@@ -24,7 +24,7 @@ class Block(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_references(cls, data: Any) -> Any:
+    def _read_references(cls, data: object) -> object:
         """Give what a reference stands for the type of its field, unless the field is a secret."""
         if not isinstance(data, dict):
             return data
@@ -33,7 +33,7 @@ class Block(BaseModel):
         return {key: _revealed(value, kinds.get(key)) for key, value in written.items()}
 
 
-def _revealed(value: Any, kind: Any) -> Any:
+def _revealed(value: object, kind: object) -> object:
     """Replace the secrets inside a value by plain ones where its type asks for plain ones."""
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
@@ -51,7 +51,7 @@ def _revealed(value: Any, kind: Any) -> Any:
     return value
 
 
-def _kinds(kind: Any) -> tuple[Any, ...]:
+def _kinds(kind: object) -> tuple[object, ...]:
     """Return the plain types that a field may hold."""
     arguments = get_args(kind)
     if get_origin(kind) is Annotated:
@@ -61,21 +61,21 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
     return (kind,)
 
 
-def _takes_secret(kind: Any) -> bool:
+def _takes_secret(kind: object) -> bool:
     return any(isinstance(each, type) and issubclass(each, Secret) for each in _kinds(kind))
 
 
-def _typed(text: str, kind: Any) -> Any:
+def _typed(text: str, kind: object) -> object:
     """Read a text from outside the files as a number, boolean or list where the field is one."""
     kinds = _kinds(kind)
     if any(get_origin(each) is tuple for each in kinds):
         return [part.strip() for part in text.split(",")]
-    if any(each in {int, float, bool, Decimal} for each in kinds):
+    if any(each is plain for each in kinds for plain in (int, float, bool, Decimal)):
         return scalar(text)
     return text
 
 
-def _day(value: Any) -> Any:
+def _day(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
@@ -84,7 +84,7 @@ def _day(value: Any) -> Any:
         raise PydanticCustomError("day", "must be a day, written 2027-01-31") from None
 
 
-def _moment(value: Any) -> Any:
+def _moment(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
@@ -95,7 +95,7 @@ def _moment(value: Any) -> Any:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _decimal(value: Any) -> Any:
+def _decimal(value: object) -> object:
     """Read a written number exactly: 0.15 is 15/100, not the nearest binary fraction."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Decimal(repr(value))

@@ -32,7 +32,7 @@ class ChainEntry(Block):
     id: Name = Field(description="Its name in logs, metrics and budgets; default: the kind.")
     mode: Literal["enforce", "shadow", "off"] = Field(
         default="enforce",
-        description="`shadow`: evaluate, count and report, never change the answer; `off`: left out.",
+        description="`shadow`: evaluate, count and report, change no answer; `off`: left out.",
     )
     log: bool = Field(default=False, description="Log what it decides.")
     for_tools: Some[Text] | None = Field(
@@ -77,9 +77,11 @@ def shaped(view: View, data: object) -> object:
     place = view.node.place
     if isinstance(data, str):
         return {"kind": data, "id": data, "place": place}
-    block = cast("dict[str, object]", data) if isinstance(data, dict) else {}
-    if len(block) != 1:
+    if not isinstance(data, dict):
         return data
+    block = cast("dict[str, object]", data)
+    if len(block) != 1:
+        return block
     [(kind, inside)] = block.items()
     if kind == STACK and isinstance(inside, str):
         return {"kind": STACK, "id": inside, "options": {"name": inside}, "place": place}

@@ -27,7 +27,7 @@ def check_tree(
 
 
 def _empty(view: View) -> Iterator[Mistake]:
-    """Find what says nothing: keys without a value, lists and blocks that could mean all or none."""
+    """Find what says nothing: keys without a value, lists and blocks that may mean all or none."""
     for key, child in view.entries().items():
         if child.node.bare:
             yield child.key_mistake("is empty: give it a value or remove the key")

@@ -118,7 +118,7 @@ def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
     return []
 
 
-def _step(kind: Any, part: str | int) -> Any:
+def _step(kind: object, part: str | int) -> object:
     kind = _plain(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
@@ -129,7 +129,7 @@ def _step(kind: Any, part: str | int) -> Any:
     return arguments[0 if get_origin(kind) is tuple else -1] if arguments else None
 
 
-def _plain(kind: Any) -> Any:
+def _plain(kind: object) -> object:
     """Return a type without its annotations and without None."""
     while True:
         arguments = get_args(kind)

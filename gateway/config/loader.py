@@ -14,19 +14,18 @@ def load(
     path: Path | None,
     *,
     environ: Mapping[str, str],
-    known_kinds: Mapping[str, str] | Collection[str],
+    known_kinds: Mapping[str, str],
     known_middleware: Collection[str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
-    `known_kinds` are the provider kinds, with the usual variable of each key (`{"openai": "OPENAI_API_KEY"}`).
-    `known_middleware` None takes any kind in a chain. `overrides` are dotted: `{"server.port": 8080}`.
+    `known_kinds` are the provider kinds with their usual variables: `{"openai": "OPENAI_API_KEY"}`.
+    `known_middleware` None takes any kind in a chain. `overrides`: `{"server.port": 8080}`.
     """
     data_dir, notes = data_directory(environ)
     if path is None:
-        variables = known_kinds if isinstance(known_kinds, Mapping) else {}
-        tree = default_tree(environ, data_dir, variables, overrides)
+        tree = default_tree(environ, data_dir, known_kinds, overrides)
         return tree.with_origin((), (*notes, *tree.notes))
     written = gather(path)
     origin = Origin(environ, known_kinds, known_middleware, overrides or {})
@@ -38,7 +37,7 @@ def check(
     path: Path | None,
     *,
     environ: Mapping[str, str],
-    known_kinds: Mapping[str, str] | Collection[str],
+    known_kinds: Mapping[str, str],
     known_middleware: Collection[str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> list[Mistake]:

@@ -1,4 +1,4 @@
-"""The sections `models` and `prices`: the names clients send, what stands behind them, what it costs."""
+"""The sections `models` and `prices`: names that clients send, what serves them, what it costs."""
 
 from typing import Literal
 
@@ -17,8 +17,8 @@ class Target(Block):
 
     provider: Name = Field(description="A name of the section `providers`.")
     model: ModelName = Field(
-        description="The provider's name for the model. `*` alone is the name the client sent, "
-        "without the part up to the last `/` before the star; inside a text it is what the star stood for."
+        description="The provider's name for the model. `*` alone is the client's name, less what "
+        "ends with `/` before the star of its pattern; in a text, what the star stood for."
     )
     weight: Count = Field(
         default=1, description="Share of the calls, among the targets of this model."

@@ -16,7 +16,7 @@ Plain = None | bool | int | float | str | Secret
 class Node:
     """One written value: a plain one, a list or a block of keys.
 
-    `bare` means that nothing was written after the key; `size` counts the values inside, aliases expanded.
+    `bare`: nothing was written after the key. `size`: values inside, aliases expanded.
     """
 
     place: Place
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A node together with its path; asking for what is not there gives nothing instead of failing."""
+    """A node together with its path; asking for what is not there gives nothing."""
 
     node: Node
     path: Path = ()

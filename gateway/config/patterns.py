@@ -21,8 +21,8 @@ def covers(wide: str, narrow: str) -> bool:
 def upstream_model(pattern: str, target: str, name: str) -> str:
     """Return the model a target is asked for when a client sent `name`, which fits `pattern`.
 
-    `*` alone is the client's name without what stands before the last `/` left of the pattern's star
-    (`openai/*`: gpt-4o; `claude-*`: claude-opus); inside a text it is what the pattern's star stood for.
+    `*` alone is the client's name, less what ends with `/` before the pattern's star (`openai/*`:
+    gpt-4o; `claude-*`: claude-opus); inside a text it is what the pattern's star stood for.
     """
     head, star, tail = pattern.partition("*")
     if not star or "*" not in target:

@@ -1,4 +1,4 @@
-"""Reads YAML text into nodes: only plain data, every key once, true and false the only booleans, all bounded."""
+"""Reads YAML text into nodes: plain data, every key once, no surprising words, all bounded."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says, as far as it could be read, and what is wrong with it; no root: all of it."""
+    """What a file says, and what is wrong with it; no root: it could not be read."""
 
     root: Node | None
     mistakes: tuple[Mistake, ...]
@@ -177,6 +177,8 @@ class _Composer:
 
     def _place(self, event: yaml.Event) -> Place:
         mark = event.start_mark
+        if mark is None:
+            return Place(self._name)
         return Place(self._name, mark.line + 1, mark.column + 1)
 
     def _fatal(self, event: yaml.Event, message: str) -> ConfigError:
@@ -185,7 +187,7 @@ class _Composer:
 
 def _syntax(error: yaml.MarkedYAMLError, name: str, text: str) -> Mistake:
     """Say where the text stops being YAML; the parser's own words name no value."""
-    mark: yaml.Mark | None = error.problem_mark or error.context_mark
+    mark = error.problem_mark or error.context_mark
     if mark is None:
         return _at(Place(name), "is not valid YAML")
     lines = text.splitlines()

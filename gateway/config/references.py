@@ -1,12 +1,12 @@
-"""Values that stand elsewhere: `env:NAME`, `env:NAME?default`, `file:path`; and the masked type they become."""
+"""Values that stand elsewhere (`env:`, `file:`), and the masked type that they become."""
 
 import hmac
 import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Never, Self, cast
-from urllib.parse import urlsplit
+from typing import Never, Self, cast
+from urllib.parse import unquote, urlsplit
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -20,12 +20,16 @@ _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)(?:\?(.*))?\Z", re.DOTALL)
 
 
 class Secret:
-    """A text that never prints: `reveal()` is the only way to read it."""
+    """A text that never prints: `reveal()` is the only way to read it.
 
-    __slots__ = ("_text",)
+    `referred`: it was read from a variable or a file, not written in the configuration.
+    """
 
-    def __init__(self, text: str) -> None:
+    __slots__ = ("_text", "referred")
+
+    def __init__(self, text: str, *, referred: bool = False) -> None:
         self._text = text
+        self.referred = referred
 
     def reveal(self) -> str:
         """Return the text itself."""
@@ -61,7 +65,9 @@ class Secret:
         raise TypeError("a secret cannot be pickled")
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
             cls._read, serialization=core_schema.to_string_ser_schema()
         )
@@ -80,7 +86,7 @@ class Secret:
             raise PydanticCustomError("secret_type", "must be text")
         if not text.strip():
             raise PydanticCustomError("secret_empty", "is empty")
-        return cls(text)
+        return cls(text, referred=isinstance(value, Secret) and value.referred)
 
 
 class MaskedUrl(Secret):
@@ -94,6 +100,11 @@ class MaskedUrl(Secret):
             return url._replace(query="").geturl()
         host = url.netloc.rpartition("@")[2]
         return url._replace(netloc=host, query="").geturl()
+
+    @property
+    def password(self) -> str:
+        """Return the password in the URL, or an empty text."""
+        return unquote(urlsplit(self._text).password or "")
 
     @property
     def scheme(self) -> str:
@@ -110,7 +121,7 @@ def resolve(text: str, environ: Mapping[str, str], folder: Path) -> Secret | Non
     if text.startswith("env:"):
         return _from_environment(text, environ)
     if text.startswith("file:") and len(text) > len("file:"):
-        return Secret(_from_file(folder / text.removeprefix("file:")))
+        return Secret(_from_file(folder / text.removeprefix("file:")), referred=True)
     return None
 
 
@@ -121,9 +132,9 @@ def _from_environment(text: str, environ: Mapping[str, str]) -> Secret:
     name, default = cast("tuple[str, str | None]", match.groups())
     value = environ.get(name, "")
     if value:
-        return Secret(value)
+        return Secret(value, referred=True)
     if default is not None:
-        return Secret(default)
+        return Secret(default, referred=True)
     state = "is empty" if name in environ else "is not set"
     near = "" if name in environ else did_you_mean(name, environ)
     raise Unresolved(f"the environment variable {name} {state}{near}")

@@ -1,16 +1,20 @@
 """The whole tree: every section a configuration may have."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
-from pydantic import Field, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr
 
 from gateway.config.base import Block, ModelName, Name, Some
 from gateway.config.chain import ChainEntry, expand
 from gateway.config.models import Model, Price
 from gateway.config.providers import Provider
+from gateway.config.references import MaskedUrl, Secret
 from gateway.config.server import Server, Stores, Telemetry
 from gateway.config.tenants import Defaults, Tenant
+
+_SECRET_HEADER = re.compile("auth|key|token|secret|cookie|pass|credential", re.IGNORECASE)
 
 
 class Tree(Block):
@@ -30,7 +34,7 @@ class Tree(Block):
     )
     prices: Mapping[str, Some[Price]] = Field(
         default_factory=dict[str, tuple[Price, ...]],
-        description="US dollars per million tokens, by `provider/model`; one row, or several by day.",
+        description="US dollars per million tokens, by `provider/model`: one row, or one per day.",
     )
     tenants: Mapping[Name, Tenant] = Field(
         default_factory=dict[str, Tenant], description="Who may call, by name."
@@ -63,6 +67,10 @@ class Tree(Block):
         """Return what the operator should be told once, at the start."""
         return self._notes
 
+    def secrets(self) -> tuple[str, ...]:
+        """Return every text that must never leave: what a log or an answer is searched for."""
+        return tuple(sorted(set(_secrets(self))))
+
     def with_origin(self, sources: tuple[str, ...], notes: tuple[str, ...]) -> "Tree":
         """Return this tree with the files it came from and the notes made on the way."""
         tree = self.model_copy()
@@ -71,3 +79,26 @@ class Tree(Block):
 
     def __getstate__(self) -> dict[Any, Any]:
         raise TypeError("a tree holds secrets: load it again instead of pickling it")
+
+
+def _secrets(value: object) -> Iterator[str]:
+    """Yield the secrets inside a value; a header written in place is one if its name says so."""
+    if isinstance(value, MaskedUrl):
+        yield from filter(None, (value.password, value.reveal() if value.password else ""))
+    elif isinstance(value, Secret):
+        yield value.reveal()
+    elif isinstance(value, Provider):
+        for name, header in value.headers.items():
+            if header.referred or _SECRET_HEADER.search(name):
+                yield header.reveal()
+        yield from (secret.reveal() for secret in value.credentials)
+        yield from _secrets(value.proxy)
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _secrets(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for each in cast("Mapping[str, object]", value).values():
+            yield from _secrets(each)
+    elif isinstance(value, list | tuple):
+        for each in cast("list[object]", value):
+            yield from _secrets(each)

@@ -9,10 +9,10 @@ from gateway.config.references import Secret
 LEAST_CHARACTERS = 16
 MOST_CHARACTERS = 512
 _EXAMPLE_WORDS = frozenset(
-    """a admin an anthropic api apikey bar change changeit changeme default dummy empty enter example
-    fake fixme foo goes gw here insert it key localhost master me my none null openai passw0rd password
-    placeholder put real replace replaceme sample secret secretkey sk some tbd test testing the this
-    todo token undefined your""".split()  # noqa: SIM905  a list would be a column of 50 lines
+    """a admin an anthropic api apikey bar change changeit changeme default dummy empty enter
+    example fake fixme foo goes gw here insert it key localhost master me my none null openai
+    passw0rd password placeholder put real replace replaceme sample secret secretkey sk some tbd
+    test testing the this todo token undefined your""".split()  # noqa: SIM905  a list would be a column of 50 lines
 )
 _LOCAL_WORDS = frozenset({"dummy", "empty", "fake", "key", "none", "null", "test", "token"})
 _COUNTING = "01234567890123456789"

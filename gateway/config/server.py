@@ -65,7 +65,7 @@ class Admin(Block):
     port: Port = Field(default=4001, description="Port of the admin listener; 0 takes a free one.")
     key: Annotated[Secret, AfterValidator(check_door_secret)] | None = Field(
         default=None,
-        description="Key for /admin/*, 16 characters or more; without one only loopback may call it.",
+        description="Key for /admin/*, 16 characters or more; without one only loopback may call.",
     )
 
 
@@ -114,7 +114,7 @@ class Stores(Block):
     state: Annotated[MaskedUrl, AfterValidator(_state)] = Field(
         default_factory=lambda: MaskedUrl("memory"),
         description="Counters, limits, cache, approvals: `memory`, `redis://`, `rediss://`, "
-        "`redis+cluster://`, `redis+sentinel://`, `unix:`. REDIS_URL is read when nothing is written.",
+        "`redis+cluster://`, `redis+sentinel://`, `unix:`. REDIS_URL is read when none is written.",
         json_schema_extra={"default": "memory"},
     )
     database: Annotated[MaskedUrl, AfterValidator(_database)] = Field(

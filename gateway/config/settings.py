@@ -44,7 +44,7 @@ def override(
         _put(root, tuple(name.split(".")), from_data(value, Place(f"option {name}")))
     for name, path in USUAL.items():
         if environ.get(name) and View(root).get(*path) is None:
-            _put(root, path, Node(Place(name), Secret(environ[name]), Place(name)))
+            _put(root, path, Node(Place(name), Secret(environ[name], referred=True), Place(name)))
     return found
 
 
@@ -68,7 +68,7 @@ def _from_environment(
     if ours:
         for path, value in _leaves(_nested(ours), ()):
             place = Place(variable(path))
-            yield path, Node(place, Secret(value), place)
+            yield path, Node(place, Secret(value, referred=True), place)
 
 
 def _nested(environ: Mapping[str, str]) -> Mapping[str, Any]:

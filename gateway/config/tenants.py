@@ -69,13 +69,13 @@ class Tenant(Block):
     )
     providers: Many[Name] = Field(
         default=(),
-        description="Providers it may name itself with `x-gateway-provider` on relayed routes such as "
-        "/v1/files; none but these. All files of the account are then in its reach, so that no "
+        description="Providers it may name itself with `x-gateway-provider` on relayed routes "
+        "such as /v1/files; none but these. All files of the account are then in its reach, so that no "
         "other tenant may list it.",
     )
     chain: Chain | None = Field(
         default=None,
-        description="Middleware, outermost first; default: `defaults.chain`; `[]`: none.",
+        description="Middleware, outermost first; default: `defaults.chain`; `[]` is none.",
     )
     agents: Mapping[Name, Agent] = Field(
         default_factory=dict[str, Agent], description="Its agents, by the name clients send."
