@@ -196,10 +196,7 @@ class DirectExchange:
             self.fail_body("client_gone")
         callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():
-            try:
-                callback()
-            except Exception:  # noqa: BLE001  one callback must not keep the next from running
-                _log.exception("a callback for a lost client failed")
+            self._link.loop.call_soon(callback)
 
     # ------------------------------------------------------------ the answer
 

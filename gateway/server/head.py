@@ -20,23 +20,27 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"connection: close\r\n"
 
-_openings: dict[int, bytes] = {}
-_second = 0
+
+class _Openings(dict[int, bytes]):
+    """Status lines with the date; each is made once per second."""
+
+    second = 0
+
+    def at(self, second: int, status: int) -> bytes:
+        if second != self.second:
+            self.clear()
+            self.second = second
+        return self[status]
+
+    def __missing__(self, status: int) -> bytes:
+        date = formatdate(self.second, usegmt=True)
+        phrase = _PHRASES.get(status, "")
+        opening = f"HTTP/1.1 {status} {phrase}\r\ndate: {date}\r\n".encode()
+        self[status] = opening
+        return opening
 
 
-def _opening(status: int) -> bytes:
-    """Return status line and date; made once per status and second."""
-    global _second  # noqa: PLW0603  a cache of this process, valid for one second
-    now = int(clock.wall())
-    if now != _second:
-        _openings.clear()
-        _second = now
-    opening = _openings.get(status)
-    if opening is None:
-        date = formatdate(now, usegmt=True)
-        opening = f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\ndate: {date}\r\n".encode()
-        _openings[status] = opening
-    return opening
+_openings = _Openings()
 
 
 def header_block(headers: Headers) -> bytes:
@@ -53,7 +57,7 @@ def header_block(headers: Headers) -> bytes:
 
 def response_head(status: int, block: bytes, framing: bytes) -> bytes:
     """Join status line, a checked block of headers, and framing lines to a whole head."""
-    return b"%b%b%b\r\n" % (_opening(status), block, framing)
+    return b"%b%b%b\r\n" % (_openings.at(int(clock.wall()), status), block, framing)
 
 
 def refusal(error: GatewayError, request_id: str, render: Render, *, bodyless: bool) -> bytes:

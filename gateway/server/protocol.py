@@ -200,8 +200,6 @@ class GuardedProtocol(Connection):
     async def _serve(self, exchange: DirectExchange) -> None:
         try:
             await self._handler(exchange)
-        except Exception:  # noqa: BLE001  whatever a handler raises, its client gets an answer
-            _log.exception("the handler failed on request %s", exchange.request_id)
         finally:
             task, exchange.task = exchange.task, None
             if task is not None:

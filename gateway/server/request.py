@@ -1,6 +1,7 @@
 """What the head of a request may be: one spelling per address, one meaning per head (T-5, T-23)."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
 from urllib.parse import unquote_to_bytes
@@ -94,7 +95,7 @@ def check_head(
 ) -> None:
     """Check what decides about framing, and note it; raises InputError `invalid_http`."""
     if len(index) != len(headers):
-        _check_single(headers)
+        check_single(headers)
     if b"connection" in index or not parser.should_keep_alive():
         _check_version(exchange, parser)
     host = index.get(b"host")
@@ -120,7 +121,8 @@ def check_head(
         exchange.expects = exchange.http11 and exchange.has_body
 
 
-def _check_single(headers: list[tuple[bytes, bytes]]) -> None:
+def check_single(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse a second header where two would be read differently; raises InputError."""
     names = [name for name, _ in headers]
     for name in _SINGLE:
         if names.count(name) > 1:
