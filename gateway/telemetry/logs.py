@@ -5,10 +5,11 @@ A body is never written as it is: redacted with `log_bodies`, without it only it
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from gateway.core.codec import JSONError, Struct, encode
+from gateway.core import clock
+from gateway.core.codec import JSONError, Struct, encode, field
 from gateway.telemetry.redact import Redactor, summary
 from gateway.telemetry.writer import LineWriter
 
@@ -27,34 +28,37 @@ _is_own_id = re.compile("req_[0-9a-f]{24}").fullmatch
 
 
 class LogRecord(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What is logged of one request. `detail` is private: text, or JSON-like values by name."""
+    """What is logged of one request; what is left at its default is left out of the line.
 
-    ts: datetime
-    level: str
-    msg: str
+    `detail` is private: text, or JSON-like values by name.
+    """
+
+    ts: datetime = field(default_factory=clock.now)
+    level: str = field(default_factory=lambda: "info")
+    msg: str = field(default_factory=lambda: "request")
     request_id: str
-    tenant: str | None = None
-    key_id: str | None = None
-    endpoint: str | None = None
-    model: str | None = None
-    provider: str | None = None
-    target_model: str | None = None
-    status: int | None = None
-    code: str | None = None
+    tenant: str = ""
+    key_id: str = ""
+    endpoint: str = ""
+    model: str = ""
+    provider: str = ""
+    target_model: str = ""
+    status: int = 0
+    code: str = ""
     stream: bool = False
     duration_ms: float | None = None
     overhead_ms: float | None = None
     ttfc_ms: float | None = None
-    attempts: int | None = None
-    bytes_in: int | None = None
-    bytes_out: int | None = None
+    attempts: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
     client_gone: bool = False
-    warnings: tuple[str, ...] = ()
-    detail: str | Mapping[str, object] | None = None
-    request_body: bytes | str | None = None
-    answer_body: bytes | str | None = None
+    warnings: Sequence[str] = ()
+    detail: str | Mapping[str, object] = ""
+    request_body: bytes | str = b""
+    answer_body: bytes | str = b""
 
 
 class LogSink:
@@ -72,7 +76,7 @@ class LogSink:
         self._redact = redactor
         self._log_bodies = log_bodies
         self._shown: frozenset[str] = frozenset()
-        self._clean: set[tuple[str | None, ...]] = set()
+        self._clean: set[tuple[str, ...]] = set()
         self._generation = redactor.generation
         self._unencodable = 0
         self.set_level(level)
@@ -105,10 +109,7 @@ class LogSink:
         if (
             names in self._clean
             and self._generation == self._redact.generation
-            and record.detail is None
-            and not record.warnings
-            and record.request_body is None
-            and record.answer_body is None
+            and not (record.detail or record.warnings or record.request_body or record.answer_body)
             and _is_own_id(record.request_id)
         ):
             self._put(record)
@@ -119,17 +120,17 @@ class LogSink:
         """Queue the line of something that is no request."""
         self._put(self._redact.value(event))
 
-    def _write_checked(self, record: LogRecord, names: tuple[str | None, ...]) -> None:
+    def _write_checked(self, record: LogRecord, names: tuple[str, ...]) -> None:
         if self._generation != self._redact.generation or len(self._clean) >= _MAX_CLEAN:
             self._generation = self._redact.generation
             self._clean.clear()
-        cleaned = tuple(name and self._redact(name) for name in names)
+        cleaned = tuple(self._redact(name) for name in names)
         if cleaned == names:
             self._clean.add(names)
         event: dict[str, object] = {}
         for name in record.__struct_fields__:
             value = getattr(record, name)
-            if value is not None and value is not False and value != ():
+            if value or (value is not None and name.endswith("_tokens")):
                 event[name] = self._checked(name, value)
         self._put(event)
 
