@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,22 @@ def test_the_rooms_stand_as_agreed() -> None:
     done = lint_imports(ROOT)
 
     assert done.returncode == 0, done.stdout
+
+
+def test_every_part_of_the_lifecycle_has_its_place() -> None:
+    """Its parts stand on two floors, so they are listed one by one."""
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (listed,) = (
+        " ".join(contract["layers"])
+        for contract in layers["tool"]["importlinter"]["contracts"]
+        if contract["id"] == "layers"
+    )
+    parts = {path.stem for path in (ROOT / "gateway" / "lifecycle").iterdir()} - {"__init__"}
+
+    assert (
+        sorted(part for part in parts - {"__pycache__"} if f"(lifecycle.{part})" not in listed)
+        == []
+    )
 
 
 @pytest.mark.parametrize("room,line,contract", BREACHES.values(), ids=BREACHES.keys())

@@ -59,7 +59,7 @@ def test_the_owner_may_use_it(name: str, owner: str) -> None:
         ("PLR0913", "def f(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int): ...\n"),
         ("D100", "x = 1\n"),
         ("D103", '"""Doc."""\n\n\ndef f() -> None:\n    return None\n'),
-        ("E501", f"x = '{'x' * 100}'\n"),
+        ("E501", f"x = '{'x' * 120}'\n"),
         ("S105", "password = 'hunter22'\n"),
         ("ASYNC251", "import time\n\n\nasync def f() -> None:\n    time.sleep(1)\n"),
         ("RUF006", "import asyncio\n\n\nasync def f() -> None:\n    asyncio.create_task(f())\n"),
