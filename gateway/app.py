@@ -1,6 +1,7 @@
 """The composition root: the only file that knows every room. Builds one process, runs it, takes it down."""
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -135,7 +136,7 @@ def serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
 
 
 async def _serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
-    with Registry.create() as registry:
+    with contextlib.closing(Registry.create()) as registry:
         worker = Worker(tree, keys, registry)
         data = data_listener(worker.edge(), bind(tree.server.host, tree.server.port))
         admin = _admin(tree, Exposition(registry.read))
@@ -149,7 +150,7 @@ def serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
 
 
 async def _serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
-    with Registry.create(metrics) as registry:
+    with contextlib.closing(Registry.create(metrics)) as registry:
         worker = Worker(tree, keys, registry)
         data = data_listener(worker.edge(), socket.socket(fileno=fd))
         await worker.serve((data,), lambda: None)

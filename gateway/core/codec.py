@@ -14,6 +14,7 @@ JSONError = msgspec.MsgspecError
 Struct = msgspec.Struct
 field = msgspec.field
 Raw = msgspec.Raw
+Meta = msgspec.Meta
 Decoder = msgspec.json.Decoder
 
 _MAX_ELEMENTS = 400_000
@@ -56,7 +57,8 @@ def _check_values(fields: Fields) -> None:
     try:
         for key, raw in fields.items():
             view = memoryview(raw)
-            if len(view) <= _FULL_CHECK_BYTES or key not in _TEXT_FIELDS or _LONG_NUMBER.search(bytes(view[::_SAMPLE_STEP])):
+            is_text = key in _TEXT_FIELDS and len(view) > _FULL_CHECK_BYTES
+            if not is_text or _LONG_NUMBER.search(bytes(view[::_SAMPLE_STEP])):
                 _any(view)
     except msgspec.ValidationError:
         raise InputError("invalid_json", "A number in the body is out of range.") from None
@@ -80,6 +82,11 @@ def value_of(field: msgspec.Raw) -> Any:  # noqa: ANN401  the codec is the borde
 def encode(value: object) -> bytes:
     """Encode a value as compact JSON."""
     return _encode(value)
+
+
+def indented(value: object) -> str:
+    """Encode a value as JSON for people: two spaces a level, keys in their own order."""
+    return msgspec.json.format(_encode(value)).decode() + "\n"
 
 
 def decode(data: bytes | str) -> Any:  # noqa: ANN401

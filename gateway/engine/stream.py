@@ -34,8 +34,8 @@ class EventStream:
     )
 
     def __init__(self, answer: Answer, attempt: Attempt, watcher: Watcher) -> None:
-        self.headers = EVENT_HEADERS
-        self.length = None
+        self.headers: Headers = EVENT_HEADERS
+        self.length: int | None = None
         self.finished = False
         self._answer = answer
         self._attempt = attempt
@@ -112,9 +112,9 @@ class ByteStream:
     __slots__ = ("_answer", "_attempt", "_outcome", "finished", "headers", "length")
 
     def __init__(self, answer: Answer, attempt: Attempt) -> None:
-        self.headers = tuple(pair for pair in answer.headers if pair[0] in _PASSED_HEADERS)
+        self.headers: Headers = tuple(pair for pair in answer.headers if pair[0] in _PASSED_HEADERS)
         length = answer.header(b"content-length")
-        self.length = int(length) if length is not None and length.isdigit() else None
+        self.length: int | None = int(length) if length is not None and length.isdigit() else None
         self.finished = False
         self._answer = answer
         self._attempt = attempt

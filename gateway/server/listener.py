@@ -53,7 +53,7 @@ def data_listener(edge: Edge, sock: socket.socket) -> Listener:
     """Return the listener for clients."""
     config = uvicorn.Config(
         edge,  # pyright: ignore[reportArgumentType]  the guarded protocol reads it, uvicorn never calls it
-        http=GuardedProtocol,  # pyright: ignore[reportArgumentType]  has the shape of uvicorn's own
+        http=GuardedProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

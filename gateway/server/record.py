@@ -51,7 +51,7 @@ class Recorder:
                 provider=run.provider,
                 target_model=run.target_model,
                 status=run.status,
-                code=run.code or None,
+                code=run.code,
                 stream=run.stream,
                 duration_ms=round(duration_s * 1000, 3),
                 overhead_ms=round(overhead_s * 1000, 3),
@@ -63,6 +63,6 @@ class Recorder:
                 output_tokens=usage.output if usage else None,
                 client_gone=run.status == _GONE,
                 warnings=tuple(run.warnings),
-                detail=run.detail or None,
+                detail=run.detail,
             )
         )
