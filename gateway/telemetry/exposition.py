@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Sample
 
 from gateway.core import clock
+from gateway.telemetry.catalogue import METRICS, Metric
 from gateway.telemetry.cells import Families, Kind, Labels
-from gateway.telemetry.metrics import METRICS, Metric
 
 _FRESH_S = 0.05
 _MAX_SHARE = 10

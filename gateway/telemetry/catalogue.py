@@ -1,0 +1,178 @@
+"""All metric names. A new metric is one row of `METRICS`.
+
+Label values come from the configuration and closed sets: never a path, a client's text or a user.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.telemetry.cells import Kind
+
+OK = "ok"
+"""The outcome of an attempt that did not fail; every other outcome is a machine code."""
+
+_OPERATION_S = tuple(0.01 * 2**power for power in range(14))
+_REQUEST_S = (0.0025, 0.005, *_OPERATION_S, 163.84, 327.68, 655.36)
+_SHORT_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+_LAG_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+TOKENS = tuple(4**power for power in range(14))
+
+_C, _H = Kind.COUNTER, Kind.HISTOGRAM
+_SUM, _MAX, _MIN = Kind.GAUGE_SUM, Kind.GAUGE_MAX, Kind.GAUGE_MIN
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    `hidden` labels are stored beside `labels` and added up where they are not shown. A row with
+    `of` stores nothing: it shows that row's series under its own labels (a counter: how many
+    observations they hold).
+    `rename` gives the stored label behind a shown one where the names differ.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    hidden: tuple[str, ...] = ()
+    of: str = ""
+    rename: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+_REQUEST = ("tenant", "model", "endpoint")
+DURATION = "gateway_request_duration_seconds"
+UPSTREAM = "gateway_upstream_duration_seconds"
+TOKENS_TOTAL = "gateway_tokens_total"
+_GENAI = {
+    "gen_ai_operation_name": "operation",
+    "gen_ai_provider_name": "system",
+    "gen_ai_request_model": "model",
+    "gen_ai_token_type": "type",
+    "error_type": "error",
+}
+
+_ROWS = (
+    Metric(
+        "gateway_requests_total",
+        _C,
+        "Requests that were answered or given up, by HTTP status (499: the client left).",
+        (*_REQUEST, "status"),
+        of=DURATION,
+    ),
+    Metric(
+        DURATION,
+        _H,
+        "Time from the request's first byte to the last byte of its answer, in seconds.",
+        _REQUEST,
+        _REQUEST_S,
+        hidden=("status",),
+    ),
+    Metric(
+        "gateway_overhead_seconds",
+        _H,
+        "The part of a request's time that was not spent waiting for a provider, in seconds.",
+        ("endpoint",),
+        _SHORT_S,
+    ),
+    Metric(
+        "gateway_time_to_first_chunk_seconds",
+        _H,
+        "Time from a streamed request's first byte to the first chunk of its answer, in seconds.",
+        ("model", "endpoint"),
+        _REQUEST_S,
+    ),
+    Metric("gateway_in_flight_requests", _SUM, "Requests that are being handled now."),
+    Metric(
+        "gateway_shed_requests_total",
+        _C,
+        "Requests that were refused before any work, by reason.",
+        ("reason",),
+    ),
+    Metric(
+        "gateway_client_disconnects_total",
+        _C,
+        "Requests whose client left before the answer was complete.",
+        ("endpoint",),
+    ),
+    Metric(
+        "gateway_upstream_attempts_total",
+        _C,
+        "Calls to providers by outcome: `ok` or the machine code of the failure.",
+        ("provider", "model", "outcome"),
+        of=UPSTREAM,
+    ),
+    Metric(
+        UPSTREAM,
+        _H,
+        "Time of one call to a provider, from sending to the last byte, in seconds.",
+        ("provider", "model"),
+        _OPERATION_S,
+        hidden=("system", "operation", "outcome", "error"),
+    ),
+    Metric(
+        "gateway_stream_parse_failures_total",
+        _C,
+        "Broken events in providers' streams.",
+        ("provider",),
+    ),
+    Metric(
+        TOKENS_TOTAL,
+        _C,
+        "Tokens as providers counted them, by type; their parts are told apart where named.",
+        ("tenant", "model", "type"),
+    ),
+    Metric(
+        "gen_ai_client_token_usage",
+        _H,
+        "Input and output tokens of one call to a provider (gen_ai.client.token.usage).",
+        (
+            "gen_ai_operation_name",
+            "gen_ai_provider_name",
+            "gen_ai_request_model",
+            "gen_ai_token_type",
+        ),
+        TOKENS,
+    ),
+    Metric(
+        "gen_ai_client_operation_duration",
+        _H,
+        "Time of one call to a provider in seconds (gen_ai.client.operation.duration).",
+        ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "error_type"),
+        _OPERATION_S,
+        of=UPSTREAM,
+        rename=_GENAI,
+    ),
+    Metric(
+        "gateway_config_generation",
+        _MIN,
+        "Number of the configuration in use; with several workers that of the last to follow.",
+    ),
+    Metric(
+        "gateway_config_stale",
+        _MAX,
+        "1 while the configuration on disk is not in use because it has mistakes, else 0.",
+    ),
+    Metric(
+        "gateway_loop_lag_seconds",
+        _H,
+        "How late the event loop ran a timer, in seconds.",
+        (),
+        _LAG_S,
+    ),
+    Metric(
+        "gateway_loop_lag_max_seconds",
+        _MAX,
+        "The worst lag of the event loop in the last 15 seconds.",
+    ),
+    Metric(
+        "gateway_log_lines_lost_total",
+        _C,
+        "Log lines that could not be written: the disk was full or the reader too slow.",
+    ),
+    Metric("gateway_info", _MAX, "Always 1; the version of the gateway is a label.", ("version",)),
+)
+
+METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+"""Every metric of the gateway itself, in the order of /metrics."""
