@@ -35,11 +35,10 @@ class Block(BaseModel):
 
 def _revealed(value: object, kind: object) -> object:
     """Replace the secrets inside a value by plain ones where its type asks for plain ones."""
-    if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
+    kinds = _kinds(kind)
     if isinstance(value, Secret):
-        return value if _takes_secret(kind) else _typed(value.reveal(), kind)
-    arguments = get_args(kind)
+        return value if _takes_secret(kinds) else _typed(value.reveal(), kinds)
+    arguments = get_args(kinds[0]) if kinds else ()
     if isinstance(value, list):
         members = cast("list[Any]", value)
         return [_revealed(each, arguments[0]) for each in members] if arguments else members
@@ -58,16 +57,17 @@ def _kinds(kind: object) -> tuple[object, ...]:
         return _kinds(arguments[0])
     if type(None) in arguments:
         return tuple(inner for each in arguments for inner in _kinds(each))
-    return (kind,)
+    return () if kind is type(None) else (kind,)
 
 
-def _takes_secret(kind: object) -> bool:
-    return any(isinstance(each, type) and issubclass(each, Secret) for each in _kinds(kind))
+def _takes_secret(kinds: tuple[object, ...]) -> bool:
+    return any(
+        each is Any or (isinstance(each, type) and issubclass(each, Secret)) for each in kinds
+    )
 
 
-def _typed(text: str, kind: object) -> object:
+def _typed(text: str, kinds: tuple[object, ...]) -> object:
     """Read a text from outside the files as a number, boolean or list where the field is one."""
-    kinds = _kinds(kind)
     if any(get_origin(each) is tuple for each in kinds):
         return [part.strip() for part in text.split(",")]
     if any(each is plain for each in kinds for plain in (int, float, bool, Decimal)):
@@ -102,6 +102,17 @@ def _decimal(value: object) -> object:
     return value
 
 
+def _plain(value: object) -> object:
+    """Replace every secret inside a value, however deep, by what it stands for."""
+    if isinstance(value, Secret):
+        return scalar(value.reveal())
+    if isinstance(value, list):
+        return [_plain(each) for each in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in cast("dict[str, object]", value).items()}
+    return value
+
+
 Many = Annotated[tuple[T, ...], Strict(strict=False)]
 """A list; frozen once read."""
 Some = Annotated[tuple[T, ...], Strict(strict=False), Field(min_length=1)]
@@ -125,4 +136,6 @@ Usd = Annotated[
     WithJsonSchema({"type": "number", "minimum": 0}),
 ]
 Raw = Mapping[str, Any]
-"""A block that this room does not read."""
+"""A block that this room does not read; what references stand for stays masked in it."""
+Json = Annotated[Mapping[str, Any], BeforeValidator(_plain)]
+"""A block that is sent on as JSON."""

@@ -44,7 +44,13 @@ _BOUNDS = {
 def complaints(error: ValidationError, root: Node, model: type[BaseModel]) -> list[Mistake]:
     """Return one mistake for each thing a model refused in the tree below `root`."""
     details = error.errors(include_url=False, include_context=True, include_input=False)
-    return [_complaint(each, root, model) for each in details]
+    return [_complaint(each, root, model) for each in details if not _follows(each, root)]
+
+
+def _follows(detail: ErrorDetails, root: Node) -> bool:
+    """Tell whether a list is only called empty because its members were refused."""
+    node, found = _nearest(root, detail["loc"])
+    return detail["type"] == "too_short" and found and bool(node.value)
 
 
 def _complaint(detail: ErrorDetails, root: Node, model: type[BaseModel]) -> Mistake:

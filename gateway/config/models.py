@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gateway.config.base import Block, Count, Day, Many, ModelName, Name, Raw, Some, Usd
+from gateway.config.base import Block, Count, Day, Json, Many, ModelName, Name, Some, Usd
 
 Balance = Literal["weighted", "least_busy", "lowest_latency", "session"]
 Fact = Literal[
@@ -23,7 +23,7 @@ class Target(Block):
     weight: Count = Field(
         default=1, description="Share of the calls, among the targets of this model."
     )
-    params: Raw = Field(
+    params: Json = Field(
         default_factory=dict[str, object],
         description="Request fields used when the client sent none; for this target only.",
     )

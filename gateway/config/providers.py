@@ -77,7 +77,7 @@ class Provider(Block):
     ca_file: Text | None = Field(default=None, description="File of certificates to trust instead.")
     allow_private: bool | None = Field(
         default=None,
-        description="Allow private addresses; default: only for a `base_url` that names one.",
+        description="Allow addresses of private networks; default: allowed.",
     )
     transport: Literal["fast", "httpx"] = Field(
         default="fast",
