@@ -163,6 +163,8 @@ class GuardedProtocol(Connection):
         if reason is not None and not isinstance(reason, GatewayError):
             _log.error("a request could not be parsed", exc_info=reason)
         broken, self._parsing = self._parsing, None
+        if broken is not None:
+            self._headers = []  # trailers; the head has its own list
         fresh, self._fresh = self._fresh, None
         if broken is not None and broken is fresh:
             self._current = None
