@@ -21,6 +21,7 @@ _DOTS = re.compile(rb"/\.\.?(?:/|\Z)")
 _QUERY = re.compile(rb"[!$-;=?-\[\]-~]*\Z")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?\Z")
 _ENCODED_HIGH = re.compile(rb"%[89A-Fa-f][0-9A-Fa-f]")
+_HOST_BYTES = 261  # a name, a colon, a port
 _CACHED_BYTES = 128
 _SINGLE = (
     b"host",
@@ -82,7 +83,7 @@ _split_known = lru_cache(maxsize=512)(_split)
 
 @lru_cache(maxsize=256)
 def _is_host(host: bytes) -> bool:
-    return _HOST.match(host) is not None
+    return len(host) <= _HOST_BYTES and _HOST.match(host) is not None
 
 
 def head_size(headers: list[tuple[bytes, bytes]]) -> int:
