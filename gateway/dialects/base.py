@@ -33,7 +33,7 @@ class ProviderError:
     http: int = 0
 
 
-class AnswerIsErrorError(UpstreamError):
+class AnswerIsError(UpstreamError):
     """A whole answer under a success status holds an error instead of a result."""
 
     def __init__(self, error: ProviderError) -> None:
@@ -119,10 +119,12 @@ class Dialect(Protocol):
         """Classify what a provider said: context, policy, quota, auth or other."""
         ...
 
-    def read_answer(self, endpoint: str, body: bytes) -> Usage | None:
+    def read_answer(
+        self, endpoint: str, body: bytes, secrets: Redactor = unredacted
+    ) -> Usage | None:
         """Check a whole success answer and return its usage.
 
-        Raises UpstreamError `upstream_invalid_response`, or AnswerIsErrorError for an error under a success status.
+        Raises UpstreamError `upstream_invalid_response`, or AnswerIsError for an error under a success status.
         """
         ...
 

@@ -6,7 +6,7 @@ from gateway.core import codec
 from gateway.core.errors import GatewayError, UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import (
-    AnswerIsErrorError,
+    AnswerIsError,
     ProviderError,
     Redactor,
     StreamRules,
@@ -21,34 +21,49 @@ from gateway.dialects.openai_errors import (
 )
 from gateway.dialects.openai_stream import StreamWatcher
 from gateway.dialects.openai_synth import synthesise
-from gateway.dialects.openai_usage import usage_of
+from gateway.dialects.openai_usage import Counts, usage_from, usage_of
 
+_BRACE = 0x7B
 _WITH_FINISH = frozenset({"chat", "completions"})
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
 
-class _Answer(codec.Struct):
+class _Good(codec.Struct):
+    """An answer as it should be; what is not goes through `_Any`."""
+
+    usage: Counts | None = None
+    error: None = None
+
+
+class _GoodChoices(_Good, kw_only=True):
+    choices: list[codec.Raw]
+
+
+class _GoodData(_Good, kw_only=True):
+    data: list[codec.Raw]
+
+
+class _Any(codec.Struct):
     usage: Any = None
     error: Any = None
-
-
-class _Choices(_Answer):
-    choices: list[codec.Raw] | None = None
+    choices: Any = None
+    data: Any = None
+    results: Any = None
     prompt_filter_results: Any = None
 
 
-class _Data(_Answer):
-    data: list[codec.Raw] | None = None
-
-
-class _Results(_Answer):
-    results: list[codec.Raw] | None = None
-
-
-_decode_any = codec.Decoder(_Answer | list[codec.Raw]).decode
-_decode_choices = codec.Decoder(_Choices).decode
-_decode_data = codec.Decoder(_Data).decode
-_decode_results = codec.Decoder(_Results).decode
+_decode_any = codec.Decoder(_Any | list[codec.Raw]).decode
+_GOOD = {
+    "chat": codec.Decoder(_GoodChoices).decode,
+    "completions": codec.Decoder(_GoodChoices).decode,
+    "embeddings": codec.Decoder(_GoodData).decode,
+}
+_NEEDED = {
+    "chat": "choices",
+    "completions": "choices",
+    "embeddings": "data",
+    "moderations": "results",
+}
 
 
 class OpenAIChat:
@@ -67,7 +82,7 @@ class OpenAIChat:
 
     def render_provider_error(
         self, said: ProviderError, error: GatewayError, request_id: str
-    ) -> bytes:  # noqa: ARG002
+    ) -> bytes:
         """Return what the provider said in OpenAI's envelope."""
         return render_provider_error(said, error)
 
@@ -79,26 +94,27 @@ class OpenAIChat:
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read a provider's error answer of any shape."""
-        return read_error(http, body, secrets)
+        return read_error(body, secrets)
 
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify what a provider said: context, policy, quota, auth or other."""
         return error_class(error, http)
 
-    def read_answer(self, endpoint: str, body: bytes) -> Usage | None:
+    def read_answer(
+        self, endpoint: str, body: bytes, secrets: Redactor = unredacted
+    ) -> Usage | None:
         """Check a whole success answer and return its usage."""
-        try:
-            if not body.isascii():
-                body.decode()
-            answer = _DECODERS.get(endpoint, _decode_any)(body)
-        except _BAD as bad:
-            raise _unusable(str(bad)) from None
-        if isinstance(answer, list):
-            return None
-        if answer.error and not _has_result(answer):
-            raise AnswerIsErrorError(read_error(0, body, unredacted))
-        _require_result(answer)
-        return usage_of(answer.usage)
+        if not body.isascii():
+            _require_utf8(body)
+        decode = _GOOD.get(endpoint)
+        if decode is not None:
+            try:
+                answer = decode(body)
+            except _BAD:
+                return _read_slowly(endpoint, body, secrets)
+            if isinstance(answer, _GoodData) or (answer.choices and _are_objects(answer.choices)):
+                return usage_from(answer.usage)
+        return _read_slowly(endpoint, body, secrets)
 
     def watch(self, endpoint: str, rules: StreamRules) -> StreamWatcher:
         """Return a watcher for one stream."""
@@ -109,33 +125,44 @@ class OpenAIChat:
         return synthesise(endpoint, body, include_usage=include_usage)
 
 
-_DECODERS = {
-    "chat": _decode_choices,
-    "completions": _decode_choices,
-    "embeddings": _decode_data,
-    "moderations": _decode_results,
-}
+def _are_objects(choices: list[codec.Raw]) -> bool:
+    return all(memoryview(choice)[0] == _BRACE for choice in choices)
 
 
-def _has_result(answer: _Answer) -> bool:
-    if isinstance(answer, _Choices):
-        return bool(answer.choices)
-    if isinstance(answer, _Data):
-        return answer.data is not None
-    return isinstance(answer, _Results) and answer.results is not None
+def _require_utf8(body: bytes) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        raise _unusable("not UTF-8") from None
 
 
-def _require_result(answer: _Answer) -> None:
-    if isinstance(answer, _Choices):
-        if not answer.choices and not (answer.choices is not None and answer.prompt_filter_results):
-            raise _unusable("no choices")
-        for choice in cast("list[codec.Raw]", answer.choices):
-            if bytes(choice)[:1] != b"{":
-                raise _unusable("a choice is no object")
-    elif isinstance(answer, _Data) and answer.data is None:
-        raise _unusable("no data")
-    elif isinstance(answer, _Results) and answer.results is None:
-        raise _unusable("no results")
+def _read_slowly(endpoint: str, body: bytes, secrets: Redactor) -> Usage | None:
+    """Read an answer that is odd in some way: usage of the wrong type is ignored, an error is told."""
+    try:
+        answer = _decode_any(body)
+    except _BAD as bad:
+        raise _unusable(str(bad)) from None
+    if isinstance(answer, list):
+        if endpoint in _NEEDED:
+            raise _unusable("no object")
+        return None
+    needed = _NEEDED.get(endpoint)
+    result = getattr(answer, needed) if needed is not None else None
+    if answer.error and not result:
+        raise AnswerIsError(read_error(body, secrets))
+    if needed is not None:
+        _require_result(needed, result, filtered=bool(answer.prompt_filter_results))
+    return usage_of(answer.usage)
+
+
+def _require_result(needed: str, result: object, *, filtered: bool) -> None:
+    if not isinstance(result, list):
+        raise _unusable(f"no {needed}")
+    items = cast("list[object]", result)
+    if needed == "choices" and not items and not filtered:
+        raise _unusable("no choices")
+    if needed == "choices" and not all(isinstance(item, dict) for item in items):
+        raise _unusable("a choice is no object")
 
 
 def _unusable(detail: str) -> UpstreamError:

@@ -45,9 +45,10 @@ _AUTH_CODES = frozenset(
     }
 )
 _CONTEXT = re.compile(
-    r"context (?:length|window|size|limit)|maximum context|max_model_len|prompt is too long|(?:input|prompt) (?:is )?too long"
-    r"|input tokens? (?:count )?exceed|exceeds? (?:the )?(?:maximum|max) (?:number of tokens|length|model length)"
-    r"|too large for model|tokens exceeds? maximum|(?:input|prompt)[^.]{0,60} exceeds? [^.]{0,40}tokens?"
+    r"context (?:length|window|size|limit)|maximum context|max_model_len|prompt is too long"
+    r"|(?:input|prompt) (?:is )?too long|input tokens? (?:count )?exceed"
+    r"|exceeds? (?:the )?(?:maximum|max) (?:number of tokens|length|model length)"
+    r"|tokens exceeds? maximum|(?:input|prompt)[^.]{0,60} exceeds? [^.]{0,40}tokens?"
     r"|reduce the length of|too many (?:input )?tokens|longer than the (?:model|maximum)",
     re.IGNORECASE,
 )
@@ -57,8 +58,8 @@ _POLICY = re.compile(
     re.IGNORECASE,
 )
 _QUOTA = re.compile(
-    r"insufficient (?:balance|credit|quota|funds)|exceeded your current quota|billing|out of credits|requires more credits"
-    r"|credit balance|payment required|spending limit",
+    r"insufficient (?:balance|credit|quota|funds)|exceeded your current quota|billing"
+    r"|out of credits|requires more credits|credit balance|payment required|spending limit",
     re.IGNORECASE,
 )
 _WAIT = re.compile(r"retry (?:in|after)|per (?:minute|second|hour|day)", re.IGNORECASE)
@@ -83,10 +84,10 @@ def error_class(said: ProviderError, http: int) -> str:
     text = said.message
     raw = said.extra.get("metadata")
     if isinstance(raw, dict):
-        text = f"{text}\n{raw}"  # pyright: ignore[reportUnknownVariableType]  only searched
-    if http < _BEYOND_CONTEXT and http != 429 and _CONTEXT.search(text):  # noqa: PLR2004
+        text = f"{text}\n{raw}"
+    if http < _BEYOND_CONTEXT and http != 429 and _CONTEXT.search(text):
         return "context"
-    if http == 402 or (_QUOTA.search(text) and not _WAIT.search(text)):  # noqa: PLR2004
+    if http == 402 or (_QUOTA.search(text) and not _WAIT.search(text)):
         return "quota"
     if http in {0, 400, 403} and _POLICY.search(text):
         return "policy"

@@ -90,15 +90,15 @@ _METADATA = frozenset({"provider_name", "raw", "reasons", "model_slug", "error_t
 _FIRST_ERROR, _LAST_ERROR = 400, 599
 
 
-def read_error(http: int, body: bytes, secrets: Redactor) -> ProviderError:
+def read_error(body: bytes, secrets: Redactor) -> ProviderError:
     """Read a provider's error answer of any shape; what cannot be understood gives an error without words."""
     try:
         value: object = codec.decode(body)
     except (codec.JSONError, RecursionError):
         # Pages of proxies name hosts and versions; their words help nobody.
         return ProviderError("")
-    if isinstance(value, list) and value:
-        value = cast("list[object]", value)[0]
+    if isinstance(value, list):
+        value = next(iter(cast("list[object]", value)), None)
     said = codec.as_object(value)
     if said is None:
         return ProviderError(_clean(value, secrets) if isinstance(value, str) else "")
@@ -108,11 +108,6 @@ def read_error(http: int, body: bytes, secrets: Redactor) -> ProviderError:
     if isinstance(said.get("error"), str):
         return _read_object({**said, "message": said["error"]}, secrets, own=False)
     return _read_object(said, secrets, own=False)
-
-
-def read_stream_error(data: bytes, secrets: Redactor) -> ProviderError:
-    """Read an error frame of a stream."""
-    return read_error(0, data, secrets)
 
 
 def _read_object(said: Mapping[str, Any], secrets: Redactor, *, own: bool) -> ProviderError:

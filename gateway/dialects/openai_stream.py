@@ -1,57 +1,69 @@
-"""Watches an OpenAI-style event stream going by; bytes stay as they came.
+"""Watches an OpenAI-style event stream going by; the bytes stay as they came.
 
-One typed decode of an event costs less than looking for the few things that matter byte by byte, and it is exact:
-so an event that arrives whole is decoded in part, and only an event that holds something is taken apart.
+One typed decode of an event costs less than searching it for the few things that matter, and it is
+exact: the types admit nothing but a plain chunk, and only what they refuse is taken apart.
 """
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from gateway.core import codec
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
-from gateway.dialects.openai_errors import read_stream_error
+from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_usage import newest, usage_of
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 _DONE = b"[DONE]"
 _DONE_EVENT = b"data: [DONE]\n\n"
-_COLON = 0x3A
+_LF = 0x0A
 _NEXT_EVENT = b"\n\ndata:"
 _BAD = (codec.JSONError, RecursionError)
 
 
-class _Choice(codec.Struct, gc=False):
-    index: Any = 0
-    finish_reason: Any = None
+class _Plain(codec.Struct, gc=False):
+    """A chunk that holds nothing to look at."""
+
+    usage: None = None
+    error: None = None
+    x_groq: None = None
+
+
+class _OpenChoice(codec.Struct, gc=False):
+    index: Literal[0] = 0
+    finish_reason: None = None
+
+
+class _PlainAndOpen(_Plain, gc=False):
+    """A plain chunk of a stream with one choice that has not finished."""
+
+    choices: list[_OpenChoice] | None = None
 
 
 class _Chunk(codec.Struct):
     usage: Any = None
     error: Any = None
     x_groq: Any = None
-
-
-class _ChunkWithChoices(_Chunk):
-    choices: list[_Choice] | None = None
+    choices: Any = None
 
 
 _decode = codec.Decoder(_Chunk).decode
-_decode_with_choices = codec.Decoder(_ChunkWithChoices).decode
+_decode_plain = codec.Decoder(_Plain).decode
+_decode_plain_and_open = codec.Decoder(_PlainAndOpen).decode
 
 
 class StreamWatcher:
-    """The watcher of chat and completions streams (`gateway.dialects.base.Watcher` says what each part means).
+    """The watcher of chat and completions streams; `gateway.dialects.base.Watcher` says the rest.
 
-    `finishes`: the stream ends with finish reasons and `[DONE]`; other streams end with their message.
+    `finishes`: the stream ends with finish reasons and `[DONE]`; others end with their message.
     """
 
     __slots__ = (
         "_buffer",
-        "_decode",
         "_finished",
         "_finishes",
         "_open",
+        "_plain",
         "_quick",
         "_rules",
         "_started",
@@ -78,53 +90,48 @@ class StreamWatcher:
         self._started = False
         self._quick = False
         counts_finishes = finishes and not rules.done_required
-        self._decode = _decode_with_choices if counts_finishes else _decode
-        self._open: set[object] = set()
-        self._finished: set[object] = set()
+        self._plain = _decode_plain_and_open if counts_finishes else _decode_plain
+        self._open: set[int] = {0}
+        self._finished: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
         """Return what may go to the client now: whole events only."""
-        if self._quick and data[-2:] == b"\n\n":
+        if self._quick and data[-1] == _LF:
             try:
-                chunk = self._decode(data[5:])
+                self._plain(data[5:])
             except _BAD:
-                return self._feed_burst(data)
-            if (
-                chunk.usage is None
-                and chunk.error is None
-                and chunk.x_groq is None
-                and data[4] == _COLON
-                and (self._decode is _decode or self._note_choices(chunk))
-            ):
+                return self._feed_slowly(data)
+            if data[-2] == _LF:
                 self.events += 1
                 self.real = True
                 return data
         return self._feed_slowly(data)
 
-    def _feed_burst(self, data: bytes) -> bytes:
-        """Look at many whole events at once; anything but plain data events is left to the slow way."""
-        if data[:5] != b"data:":
-            return self._feed_slowly(data)
-        try:
-            chunks = [self._decode(part) for part in data[5:].split(_NEXT_EVENT)]
-        except _BAD:
-            return self._feed_slowly(data)
-        for chunk in chunks:
-            if chunk.usage is not None or chunk.error is not None or chunk.x_groq is not None:
-                return self._feed_slowly(data)
-        if self._decode is not _decode:
-            for chunk in chunks:
-                self._note_choices(chunk)
-        self.events += len(chunks)
-        self.real = True
-        return data
-
     def _feed_slowly(self, data: bytes) -> bytes:
-        self.real = False
         block = self._buffer.take(data)
+        if block and self._started and not self.done and self.error is None:
+            count = self._count_plain(block)
+            if count:
+                self.events += count
+                self.real = True
+                self._quick = not self._buffer.held
+                return block
+        self.real = False
         out = [self._pass(event) for event in split_events(block)] if block else []
         self._quick = self._started and not (self.done or self.error or self._buffer.held)
         return b"".join(out)
+
+    def _count_plain(self, block: bytes) -> int:
+        """Return how many events a block of plain data events holds; 0 when it holds anything else."""
+        if not block.startswith(b"data:"):
+            return 0
+        parts = block[5:].split(_NEXT_EVENT)
+        try:
+            for part in parts:
+                self._plain(part)
+        except _BAD:
+            return 0
+        return len(parts)
 
     def _pass(self, event: bytes) -> bytes:
         """Return what the client gets of one whole event."""
@@ -149,15 +156,15 @@ class StreamWatcher:
         if data == _DONE:
             return self._finish(event)
         try:
-            chunk = self._decode(data)
+            chunk = _decode(data)
         except _BAD:
             chunk = None
             self.broken += 1
         if name == b"error" or (chunk.error if chunk is not None else b'"error"' in data):
             return lead + self._fail(data, chunk)
         if chunk is not None:
-            self._note_choices(chunk)
-            if self._note_usage(chunk) and self._rules.hide_usage and not _has_choices(data):
+            self._note_choices(chunk.choices)
+            if self._note_usage(chunk) and self._rules.hide_usage and not chunk.choices:
                 return lead
         self.events += 1
         self._started = True
@@ -177,7 +184,7 @@ class StreamWatcher:
         """Take an error out of the stream; what the same chunk says besides is not lost (OpenRouter)."""
         if chunk is not None:
             self._note_usage(chunk)
-        self.error = read_stream_error(data, self._rules.secrets)
+        self.error = read_error(data, self._rules.secrets)
         if not self._started:
             return b""
         content = _without_error(data)
@@ -194,12 +201,16 @@ class StreamWatcher:
             self.usage = newest(self.usage, usage_of(inner.get("usage")))
         return own is not None
 
-    def _note_choices(self, chunk: _Chunk) -> bool:
-        if isinstance(chunk, _ChunkWithChoices):
-            for choice in chunk.choices or ():
-                index = choice.index if isinstance(choice.index, int) else 0
-                (self._open if choice.finish_reason is None else self._finished).add(index)
-        return True
+    def _note_choices(self, choices: object) -> None:
+        if not isinstance(choices, list):
+            return
+        for choice in map(codec.as_object, cast("list[object]", choices)):
+            if choice is not None:
+                index = choice.get("index", 0)
+                ended = choice.get("finish_reason") is not None
+                (self._finished if ended else self._open).add(
+                    index if isinstance(index, int) else 0
+                )
 
     def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
         """Return the rest: a last event that lacks its blank line, a terminator that the provider does not send."""
@@ -227,7 +238,7 @@ class StreamWatcher:
         data = data.strip()
         if data != _DONE:
             try:
-                self._decode(data)
+                _decode(data)
             except _BAD:
                 return b""
         lead = rest[: len(rest) - len(rest.lstrip(b"\r\n"))]
@@ -236,15 +247,10 @@ class StreamWatcher:
     def _read_bare(self, body: bytes) -> None:
         """Notice an error answer under the event stream's name: the bare body, no frame around it (Gemini)."""
         if body.lstrip()[:1] in {b"{", b"["} and b'"error"' in body:
-            self.error = read_stream_error(body, self._rules.secrets)
+            self.error = read_error(body, self._rules.secrets)
 
     def _all_finished(self) -> bool:
         return bool(self._finished) and self._open <= self._finished
-
-
-def _has_choices(data: bytes) -> bool:
-    chunk = codec.as_object(codec.decode(data)) or {}
-    return bool(chunk.get("choices"))
 
 
 _TEXTS = ("content", "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls")

@@ -27,8 +27,9 @@ def synthesise(endpoint: str, body: bytes, *, include_usage: bool) -> bytes:
         index = choice.pop("index", place)
         finish = choice.pop("finish_reason", None) or "stop"
         deltas = _chat_deltas(choice) if endpoint == "chat" else [choice]
-        for delta in deltas:
-            frames.append(_chunk(head, [{"index": index, **delta, "finish_reason": None}]))
+        frames.extend(
+            _chunk(head, [{"index": index, **delta, "finish_reason": None}]) for delta in deltas
+        )
         last: dict[str, Any] = {"delta": {}} if endpoint == "chat" else {"text": ""}
         frames.append(_chunk(head, [{"index": index, **last, "finish_reason": finish}]))
     if include_usage and answer.get("usage") is not None:

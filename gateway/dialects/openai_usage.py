@@ -1,34 +1,88 @@
-"""Reads token counts as OpenAI and those like it write them; refuses nothing, ignores what is no number."""
+"""Reads token counts as OpenAI and those like it write them; ignores what is no number."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Annotated, Any
 
-from gateway.core.codec import as_object
+from gateway.core.codec import Meta, Struct, as_object
 from gateway.core.usage import Usage
 
 _MOST = 1 << 40
+_Count = Annotated[int, Meta(ge=0, le=_MOST)] | None
+
+
+class Details(Struct, gc=False):
+    """The parts of a total."""
+
+    cached_tokens: _Count = None
+    cache_write_tokens: _Count = None
+    reasoning_tokens: _Count = None
+
+
+_NO_DETAILS = Details()
+_NOTHING = Usage()
+
+
+class Counts(Struct, gc=False):
+    """A `usage` object as it should be; `usage_of` reads those that are not."""
+
+    prompt_tokens: _Count = None
+    completion_tokens: _Count = None
+    input_tokens: _Count = None
+    output_tokens: _Count = None
+    prompt_tokens_details: Details | None = None
+    completion_tokens_details: Details | None = None
+    input_tokens_details: Details | None = None
+    output_tokens_details: Details | None = None
+    prompt_cache_hit_tokens: _Count = None
+    cached_tokens: _Count = None
+    num_cached_tokens: _Count = None
+    reasoning_tokens: _Count = None
+
+
 _CACHED_BESIDE = ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
+_PROMPT = ("prompt_tokens_details", "input_tokens_details")
+_ANSWER = ("completion_tokens_details", "output_tokens_details")
+
+
+def usage_from(counts: Counts | None) -> Usage | None:
+    """Return the counts of a well-formed usage object, or None when it holds none."""
+    if counts is None:
+        return None
+    prompt = counts.prompt_tokens_details or counts.input_tokens_details or _NO_DETAILS
+    answer = counts.completion_tokens_details or counts.output_tokens_details or _NO_DETAILS
+    cached = prompt.cached_tokens
+    if cached is None:
+        cached = _either(
+            counts.prompt_cache_hit_tokens, _either(counts.cached_tokens, counts.num_cached_tokens)
+        )
+    usage = Usage(
+        _either(counts.prompt_tokens, counts.input_tokens),
+        _either(counts.completion_tokens, counts.output_tokens),
+        cached,
+        prompt.cache_write_tokens,
+        _either(answer.reasoning_tokens, counts.reasoning_tokens),
+    )
+    return None if usage == _NOTHING else usage
 
 
 def usage_of(value: object) -> Usage | None:
-    """Return the counts of a `usage` value, or None when it holds none."""
+    """Return the counts of any `usage` value, or None when it holds none."""
     usage = as_object(value)
     if not usage:
         return None
-    prompt = _part(usage, "prompt_tokens_details", "input_tokens_details")
-    answer = _part(usage, "completion_tokens_details", "output_tokens_details")
+    prompt, answer = _part(usage, _PROMPT), _part(usage, _ANSWER)
     counts = Usage(
-        input=_first(usage, "prompt_tokens", "input_tokens"),
-        output=_first(usage, "completion_tokens", "output_tokens"),
-        cached=_either(_first(prompt, "cached_tokens"), _first(usage, *_CACHED_BESIDE)),
-        cache_write=_first(prompt, "cache_write_tokens", "cache_creation_tokens"),
-        reasoning=_either(_first(answer, "reasoning_tokens"), _first(usage, "reasoning_tokens")),
+        _first(usage, "prompt_tokens", "input_tokens"),
+        _first(usage, "completion_tokens", "output_tokens"),
+        _either(_first(prompt, "cached_tokens"), _first(usage, *_CACHED_BESIDE)),
+        _first(prompt, "cache_write_tokens"),
+        _either(_first(answer, "reasoning_tokens"), _first(usage, "reasoning_tokens")),
     )
     return None if counts == _NOTHING else counts
 
 
 def newest(old: Usage | None, new: Usage | None) -> Usage | None:
-    """Return the later counts, completed by earlier ones where the later say nothing; never a sum."""
+    """Return the later counts, completed by earlier ones where they say nothing; never a sum."""
     if old is None or new is None:
         return new or old
     return Usage(
@@ -40,10 +94,7 @@ def newest(old: Usage | None, new: Usage | None) -> Usage | None:
     )
 
 
-_NOTHING = Usage()
-
-
-def _part(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+def _part(usage: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
     for name in names:
         part = as_object(usage.get(name))
         if part is not None:
@@ -67,9 +118,8 @@ def _count(value: object) -> int | None:
     """Return a whole number within bounds; a float without fraction counts, a truth value does not."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    number = cast("int | float", value)
-    if isinstance(number, float):
-        if not number.is_integer():
+    if isinstance(value, float):
+        if not value.is_integer():
             return None
-        number = int(number)
-    return min(max(number, 0), _MOST)
+        value = int(value)
+    return min(max(value, 0), _MOST)

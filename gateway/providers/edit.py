@@ -30,7 +30,7 @@ class Edited(NamedTuple):
     hide_usage: bool
 
 
-def edit_request(  # noqa: PLR0917  keywords cost a tenth of the whole here; `Provider.edit` has them
+def edit_request(
     quirks: _Quirks,
     fields: codec.Fields,
     endpoint: str,
