@@ -120,7 +120,7 @@ def test_a_decision_is_one_page_with_question_options_choice_and_consequence() -
 
 
 @pytest.mark.parametrize(
-    "ci,outcome", [("true", pytest.fail.Exception), ("", pytest.skip.Exception)]
+    ("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)]
 )
 def test_what_is_absent_is_skipped_at_home_and_fails_the_build(
     monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]

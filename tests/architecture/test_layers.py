@@ -86,7 +86,7 @@ def test_every_part_of_the_lifecycle_has_its_place() -> None:
     )
 
 
-@pytest.mark.parametrize("room,line,contract", BREACHES.values(), ids=BREACHES.keys())
+@pytest.mark.parametrize(("room", "line", "contract"), BREACHES.values(), ids=BREACHES.keys())
 def test_a_planted_breach_is_found(copy: Path, room: str, line: str, contract: str) -> None:
     plant(copy, room, line)
 

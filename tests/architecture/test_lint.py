@@ -37,7 +37,7 @@ def test_a_banned_name_is_refused_in_a_middleware(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name,owner",
+    ("name", "owner"),
     [
         ("time.monotonic", "gateway/core/clock.py"),
         ("msgspec", "gateway/core/codec.py"),
@@ -50,7 +50,7 @@ def test_the_owner_may_use_it(name: str, owner: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule,code",
+    ("rule", "code"),
     [
         ("BLE001", "try:\n    print()\nexcept Exception:\n    print()\n"),
         ("PGH003", "x: int = 1  # type: ignore\n"),

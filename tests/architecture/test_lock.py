@@ -94,7 +94,7 @@ def test_tests_run_on_the_versions_that_are_shipped() -> None:
 
 
 @pytest.mark.parametrize(
-    "lock,requirements",
+    ("lock", "requirements"),
     [
         ("build", PROJECT["build-system"]["requires"]),
         ("runtime", PROJECT["project"]["dependencies"]),
