@@ -4,7 +4,7 @@ from gateway.chain.plan import Account, Key, Model, Target
 from gateway.core import clock, codec
 from gateway.core.call import Run
 from gateway.core.errors import InputError, UpstreamError
-from gateway.dialects.base import AnswerIsErrorError
+from gateway.dialects.base import AnswerIsError
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
 from gateway.engine.outgoing import JsonOriginal, Original, Outgoing
@@ -78,7 +78,7 @@ class Engine:
                 raise await self._read_refusal(target.account, answer)
             attempt.answered()
             return await _read_reply(run, attempt, answer, outgoing)
-        except AnswerIsErrorError as error:
+        except AnswerIsError as error:
             refusal = refuse_in_stream(target.account, error.error)
             attempt.fail(refusal)
             raise refusal from None
@@ -104,7 +104,12 @@ class Engine:
         return cells
 
     async def _read_refusal(self, account: Account, answer: Answer) -> Refusal:
-        body = await answer.read_all(_MAX_ERROR_BYTES)
+        try:
+            body = await answer.read_all(_MAX_ERROR_BYTES)
+        except UpstreamError:
+            # The status has been said; a page that is cut or endless adds nothing to it.
+            answer.abort()
+            body = b""
         said = account.dialect.read_error(answer.status, body, self._redactor)
         wait_s = read_wait(answer.header(b"retry-after-ms"), answer.header(b"retry-after"))
         return refuse(account, answer.status, said, wait_s)
@@ -112,24 +117,21 @@ class Engine:
 
 async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing) -> Reply:
     """Read a good answer by its own content type, whatever the request asked for (K02)."""
-    dialect = attempt.target.account.dialect
+    account = attempt.target.account
+    dialect = account.dialect
     if answer.content_type == _EVENTS and outgoing.watched:
         if not run.stream:
             raise UpstreamError(
                 "upstream_invalid_response", phase="answer", detail="unasked stream"
             )
-        rules = (
-            attempt.target.account.hidden_rules
-            if outgoing.hide_usage
-            else attempt.target.account.rules
-        )
+        rules = account.hidden_rules if outgoing.hide_usage else account.rules
         stream = EventStream(answer, attempt, dialect.watch(run.endpoint, rules))
         await stream.open()
         return stream
     if not outgoing.watched and answer.content_type != _JSON:
         return ByteStream(answer, attempt)
     body = await answer.read_all(_MAX_ANSWER_BYTES)
-    run.usage = dialect.read_answer(run.endpoint, body)
+    run.usage = dialect.read_answer(run.endpoint, body, account.rules.secrets)
     attempt.end("ok")
     if run.stream and outgoing.watched:
         events = dialect.synthesise(run.endpoint, body, not outgoing.hide_usage)
