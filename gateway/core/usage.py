@@ -1,10 +1,9 @@
 """Token counts of one answer, as the provider reported them."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens by kind. `cached`, `cache_write` and `reasoning` are parts that the provider names beside the totals.
 
     None means that the provider did not say; an explicit zero is not the same (K07).

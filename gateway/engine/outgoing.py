@@ -1,7 +1,6 @@
 """What is sent to one target, planned anew for each from the caller's original (K11)."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.chain.plan import Model, Target
 from gateway.core import codec
@@ -11,8 +10,7 @@ from gateway.upstream.client import Body, Headers
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """One request to one target. `watched`: its answer is a dialect's, else plain bytes."""
 
     method: bytes
@@ -31,8 +29,7 @@ class Original(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class JsonOriginal:
+class JsonOriginal(NamedTuple):
     """A JSON body, split once."""
 
     path: bytes
@@ -55,8 +52,7 @@ class JsonOriginal:
         return Outgoing(b"POST", path, _JSON, body, self.watched, edited.hide_usage)
 
 
-@dataclass(frozen=True, slots=True)
-class FormOriginal:
+class FormOriginal(NamedTuple):
     """A multipart body; `start` and `end` say where the value of its field `model` stands."""
 
     path: bytes

@@ -1,13 +1,11 @@
 """What the engine hands to the server: a whole answer, or a stream of whole events."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.upstream.client import Headers
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(NamedTuple):
     """An answer that is complete in memory."""
 
     status: int
