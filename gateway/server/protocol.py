@@ -131,6 +131,9 @@ class GuardedProtocol(Connection):
         self._fed = 0
         if exchange is not None:
             exchange.finish_body()
+        if self._read_paused_at:
+            # Whoever takes this body has no reason to ask for more of it.
+            self._resume_reading()
 
     def _after_part(self) -> None:
         """Time and bound a message that has not arrived in one piece."""
