@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import tempfile
@@ -45,6 +46,7 @@ from gateway.version import VERSION
 
 _log = logging.getLogger("gateway")
 _UPLOAD_LIMIT_BYTES = 536_870_912
+_STDIN = 0
 _STDERR = 2
 
 
@@ -153,8 +155,21 @@ async def _serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int
     with contextlib.closing(Registry.create(metrics)) as registry:
         worker = Worker(tree, keys, registry)
         data = data_listener(worker.edge(), socket.socket(fileno=fd))
+        _leave_with_parent(worker.drain)
         await worker.serve((data,), lambda: None)
     return 0
+
+
+def _leave_with_parent(drain: Drain) -> None:
+    """Leave when the supervisor is gone: then standard input, a pipe from it, ends."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(_STDIN, 1):
+            loop.remove_reader(_STDIN)
+            drain.ask()
+
+    loop.add_reader(_STDIN, look)
 
 
 def serve_team(tree: Tree, command: Command, ready: Ready) -> int:

@@ -1,7 +1,7 @@
 """Several workers on one port: started, watched, restarted, stopped together; one admin listener for all.
 
 Each worker has a listening socket of its own on the shared port. The sockets live here, so that connections
-that wait for a worker outlive its crash.
+that wait for a worker outlive its crash. A worker's standard input ends when this process does: it leaves too.
 """
 
 import asyncio
@@ -79,7 +79,8 @@ class Supervisor:
             sys.executable,
             *self._command(seat, taken),
             pass_fds=(fd,),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
         self._running.add(process)
         try:
