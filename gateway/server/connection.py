@@ -7,6 +7,7 @@ import asyncio
 import logging
 import socket
 import struct
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -152,7 +153,8 @@ class Connection(asyncio.Protocol):
             return
         self._resume_reading()
         if transport.can_write_eof():
-            transport.write_eof()
+            with suppress(OSError):  # the client is gone already
+                transport.write_eof()
         self._arm(DRAIN, self._limits.drain_s)
 
     def discard(self, size: int) -> None:
@@ -176,7 +178,7 @@ class Connection(asyncio.Protocol):
             self._lose()
             return False
         self._half_open = True
-        self.loop.call_later(_FIRST_LOOK_S, self._look, current, _FIRST_LOOK_S)
+        self.loop.call_later(_FIRST_LOOK_S, self._look, _FIRST_LOOK_S)
         return True
 
     def _probe(self, current: "DirectExchange") -> bool:
@@ -191,16 +193,19 @@ class Connection(asyncio.Protocol):
             return True
         return current.probe()
 
-    def _look(self, current: "DirectExchange", delay: float) -> None:
-        if self._current is None or self.transport.is_closing():
-            return
+    def _look(self, delay: float) -> None:
+        if self._current is not None and not self.transport.is_closing() and not self._was_reset():
+            delay = min(delay * 2, _LAST_LOOK_S)
+            self.loop.call_later(delay, self._look, delay)
+
+    def _was_reset(self) -> bool:
+        """Tell whether the client has reset the connection, which nobody is told who does not read."""
         handle = self.transport.get_extra_info("socket")
-        if handle.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self._lose()
-            self.transport.abort()
-            return
-        delay = min(delay * 2, _LAST_LOOK_S)
-        self.loop.call_later(delay, self._look, current, delay)
+        if not handle.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            return False
+        self._lose()
+        self.transport.abort()
+        return True
 
     # ------------------------------------------------------------ flow control
 
@@ -241,8 +246,10 @@ class Connection(asyncio.Protocol):
 
     def _pause_reading(self) -> None:
         if not self._read_paused_at:
-            self._read_paused_at = self.loop.time()
+            self._read_paused_at = now = self.loop.time()
             self.transport.pause_reading()
+            if now + _LAST_LOOK_S < self._timer_at:
+                self._set_timer(now + _LAST_LOOK_S)
 
     def _resume_reading(self) -> None:
         if self._read_paused_at:
@@ -282,6 +289,8 @@ class Connection(asyncio.Protocol):
             self._lose()
             self.transport.abort()
             return
+        if self._read_paused_at and self._was_reset():
+            return
         due = self._read_due(now)
         if due <= now:
             self._expire()
@@ -292,9 +301,9 @@ class Connection(asyncio.Protocol):
 
     def _read_due(self, now: float) -> float:
         current = self._current
+        if self._read_paused_at:
+            return now + _LAST_LOOK_S
         if self._phase == BODY:
-            if self._read_paused_at:
-                return now + self._limits.body_timeout_s
             limits = self._limits
             received = 0 if current is None else current.received
             return self._body_since + limits.body_timeout_s + received / limits.min_body_bytes_per_s

@@ -257,6 +257,9 @@ class DirectExchange:
         if not data or self.gone:
             return
         link = self._link
+        if link.transport.is_closing():
+            self.lose()
+            return
         if link.write_paused and link.flood():
             _log.error(
                 "request %s: content written without waiting for the client", self.request_id

@@ -129,6 +129,7 @@ class GuardedProtocol(Connection):
             raise InputError("invalid_http", "Trailers are not accepted.")
         self._parsing = None
         self._fed = 0
+        self._resume_reading()
         if exchange is not None:
             exchange.finish_body()
         if self._read_paused_at:
@@ -139,7 +140,8 @@ class GuardedProtocol(Connection):
         """Time and bound a message that has not arrived in one piece."""
         parsing = self._parsing
         if parsing is not None:
-            if self._phase != BODY and not (parsing.expects and not parsing.received):
+            waits = parsing.expects and not parsing.received
+            if parsing is self._current and self._phase != BODY and not waits:
                 self._begin_body()
             return
         limits = self._limits
@@ -235,6 +237,8 @@ class GuardedProtocol(Connection):
         elif self._queue:
             self._current = following = self._queue.popleft()
             self.closing = self.closing or (self._half_open and not self._queue)
+            if following is self._parsing:
+                self._begin_body()
             self._begin(following)
         elif self._error is not None:
             self.refuse(self._error)

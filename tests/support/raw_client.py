@@ -10,6 +10,23 @@ from typing import Self
 Address = tuple[str, int]
 
 
+def get(path: str, *lines: str, method: str = "GET", version: str = "1.1") -> bytes:
+    """Write a request without a body."""
+    more = "".join(f"{line}\r\n" for line in lines)
+    return f"{method} {path} HTTP/{version}\r\nHost: gateway\r\n{more}\r\n".encode()
+
+
+def post(path: str, size: int, *lines: str) -> bytes:
+    """Write the head of a request with a body of a size."""
+    return get(path, f"Content-Length: {size}", *lines, method="POST")
+
+
+def chunked(path: str, *chunks: bytes) -> bytes:
+    """Write a request with a chunked body."""
+    head = get(path, "Transfer-Encoding: chunked", method="POST")
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One HTTP answer. `complete` is False when its framing did not come to an end."""
@@ -52,6 +69,15 @@ class RawClient:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def send_until_cut(self, data: bytes, times: int) -> bool:
+        """Send the same again and again; tell whether the server cut the connection meanwhile."""
+        try:
+            for _ in range(times):
+                self.sock.sendall(data)
+        except OSError:
+            return True
+        return False
 
     def send(self, data: bytes) -> Self:
         """Send all of it."""

@@ -5,9 +5,8 @@ from collections.abc import Generator
 import pytest
 
 from tests.support.edge import Running, serve, wait_until
-from tests.support.raw_client import Closed, RawClient, ask
+from tests.support.raw_client import Closed, RawClient, ask, chunked, get
 
-HOST = b"Host: gateway\r\n"
 MODES = [("direct", "uvloop"), ("direct", "asyncio"), ("asgi", "uvloop")]
 
 
@@ -26,18 +25,8 @@ def running(shared: Running) -> Running:
     return shared
 
 
-def get(path: str, *headers: str, method: str = "GET", version: str = "1.1") -> bytes:
-    lines = "".join(f"{header}\r\n" for header in headers)
-    return f"{method} {path} HTTP/{version}\r\n".encode() + HOST + f"{lines}\r\n".encode()
-
-
-def post(path: str, body: bytes, *headers: str) -> bytes:
-    return get(path, f"Content-Length: {len(body)}", *headers, method="POST") + body
-
-
-def chunked(path: str, *chunks: bytes) -> bytes:
-    head = get(path, "Transfer-Encoding: chunked", method="POST")
-    return head + b"".join(b"%x\r\n%b\r\n" % (len(c), c) for c in (*chunks, b""))
+def post(path: str, body: bytes) -> bytes:
+    return get(path, f"Content-Length: {len(body)}", method="POST") + body
 
 
 def test_method_path_and_query_reach_the_handler_as_sent(running: Running) -> None:
