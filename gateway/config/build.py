@@ -76,7 +76,7 @@ def _validated(root: Node, mistakes: list[Mistake]) -> Tree | None:
     try:
         return Tree.model_validate(_data(View(root)))
     except ValidationError as error:
-        found = complaints(error, root, Tree)
+        found = complaints(error, View(root), Tree)
     # One thing, one mistake: what a check or reference has said of a place needs no second word.
     places = {(each.file, each.line, each.column) for each in mistakes if each.line}
     paths = {each.path for each in mistakes}

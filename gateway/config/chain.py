@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema
 
 from gateway.config.base import Block, ModelName, Name, Raw, Some, Text
 from gateway.config.errors import Mistake, Path, Place, did_you_mean
-from gateway.config.node import Node, View
+from gateway.config.node import View
 
 STACK = "stack"
 COMMON = frozenset({"id", "mode", "log", "for_tools", "when"})
@@ -72,22 +72,15 @@ class ChainEntry(Block):
 Stacks = Mapping[str, tuple[ChainEntry, ...]]
 
 
-def shaped(view: View, data: object) -> object:
-    """Return a written entry as the fields of ChainEntry; what has no shape stays as it is."""
+def shaped(view: View, data: object) -> dict[str, object]:
+    """Return a written entry as the fields of ChainEntry; `written` complains of what is none."""
     place = view.node.place
-    if isinstance(data, str):
-        return {"kind": data, "id": data, "place": place}
-    if not isinstance(data, dict):
-        return data
-    block = cast("dict[str, object]", data)
-    if len(block) != 1:
-        return block
-    [(kind, inside)] = block.items()
+    block = cast("dict[str, object]", data) if isinstance(data, dict) else {}
+    name = data if isinstance(data, str) else "none"
+    kind, inside = next(iter(block.items())) if len(block) == 1 else (name, None)
     if kind == STACK and isinstance(inside, str):
         return {"kind": STACK, "id": inside, "options": {"name": inside}, "place": place}
-    if inside is not None and not isinstance(inside, dict):
-        return block
-    fields = cast("dict[str, object]", inside or {})
+    fields = cast("dict[str, object]", inside) if isinstance(inside, dict) else {}
     common = {name: value for name, value in fields.items() if name in COMMON}
     options = {name: value for name, value in fields.items() if name not in COMMON}
     return {"id": kind, **common, "kind": kind, "options": options, "place": place}
@@ -123,8 +116,9 @@ def written(view: View) -> Written | Mistake:
         return view.mistake("must be a name (retry) or one key with its options (retry: {...})")
     [(kind, inside)] = view.entries().items()
     if kind == STACK:
-        name = inside.text()
-        return Written(view, STACK, None, name) if name else inside.mistake("must name a stack")
+        if isinstance(inside.node.value, str) and inside.node.value:
+            return Written(view, STACK, None, inside.node.value)
+        return inside.mistake("must be the name of a stack, written here")
     if inside.node.value is not None and not isinstance(inside.node.value, dict):
         return inside.mistake(f"must be a block with the options of {kind}")
     return Written(view, kind, inside.text("id") or kind, None)
@@ -196,12 +190,3 @@ def _reached(stack: View, stacks: dict[str, View], seen: frozenset[str]) -> froz
         if name is not None and name in stacks and name not in seen:
             seen = _reached(stacks[name], stacks, seen | {name})
     return seen
-
-
-def node_of_field(node: Node, part: str | int) -> Node | None:
-    """Step from an entry to one of its fields: they stand below the only key of its block."""
-    if isinstance(node.value, dict) and len(node.value) == 1:
-        [inner] = node.value.values()
-        if isinstance(inner.value, dict) and part in inner.value:
-            return inner.value[str(part)]
-    return None

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator
 
-from gateway.config.chain import check_chain, cycles, is_chain
+from gateway.config.chain import COMMON, check_chain, cycles, is_chain
 from gateway.config.errors import Mistake, did_you_mean
 from gateway.config.keys import hash_key
-from gateway.config.node import View
+from gateway.config.node import Node, View
 from gateway.config.patterns import covers, fits
 
 _MAY_BE_EMPTY = frozenset({"models", "providers", "chain", "supports"})
@@ -31,13 +31,15 @@ def _empty(view: View) -> Iterator[Mistake]:
     for key, child in view.entries().items():
         if child.node.bare:
             yield child.key_mistake("is empty: give it a value or remove the key")
-        elif child.node.value == {} and key not in _UNREAD:
+        elif key in _UNREAD:
+            yield from _bare(child)
+        elif child.node.value == {}:
             yield child.mistake("is empty: fill the block or remove the key")
-        elif child.node.value == [] and key not in _MAY_BE_EMPTY | _UNREAD:
+        elif child.node.value == [] and key not in _MAY_BE_EMPTY:
             yield child.mistake("is an empty list: fill it or remove the key")
         elif is_chain(child.path):
-            yield from _bare_inside(child)
-        elif key not in _UNREAD:
+            yield from _empty_entries(child)
+        else:
             yield from _empty(child)
     for child in view.items():
         if child.node.bare:
@@ -46,14 +48,26 @@ def _empty(view: View) -> Iterator[Mistake]:
             yield from _empty(child)
 
 
-def _bare_inside(chain: View) -> Iterator[Mistake]:
+def _empty_entries(chain: View) -> Iterator[Mistake]:
+    """Find the same in a chain; of the options, which are not read here, only keys without a value."""
     for item in chain.items():
         if item.node.bare:
             yield item.mistake("is empty: name a middleware or remove it")
-        for entry in item.entries().values():
-            for view in entry.walk():
-                if view.node.bare and view is not entry:
-                    yield view.key_mistake("is empty: give it a value or remove the key")
+        for kind, inside in item.entries().items():
+            if inside.node.bare:
+                yield inside.key_mistake(f"is empty: write {kind} alone, or give it options")
+            for name, view in inside.entries().items():
+                if name in COMMON and not view.node.bare:
+                    yield from _empty(View(Node(view.node.place, {name: view.node}), inside.path))
+                else:
+                    yield from _bare(view)
+
+
+def _bare(view: View) -> Iterator[Mistake]:
+    """Find keys and members without a value, however deep."""
+    for each in view.walk():
+        if each.node.bare:
+            yield each.here("is empty: give it a value or remove it")
 
 
 def _providers(tree: View, kinds: Collection[str]) -> Iterator[Mistake]:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config.chain import is_chain, node_of_field
+from gateway.config.chain import is_chain
 from gateway.config.errors import Mistake, Path, did_you_mean, mistake
-from gateway.config.node import Node
+from gateway.config.node import Node, View
 
 _KEY = "[key]"
 _WORDS: Mapping[str, str] = {
@@ -41,37 +41,37 @@ _BOUNDS = {
 }
 
 
-def complaints(error: ValidationError, root: Node, model: type[BaseModel]) -> list[Mistake]:
+def complaints(error: ValidationError, root: View, model: type[BaseModel]) -> list[Mistake]:
     """Return one mistake for each thing a model refused in the tree below `root`."""
-    details = error.errors(include_url=False, include_context=True, include_input=False)
-    return [_complaint(each, root, model) for each in details if not _follows(each, root)]
-
-
-def _follows(detail: ErrorDetails, root: Node) -> bool:
-    """Tell whether a list is only called empty because its members were refused."""
-    node, found = _nearest(root, detail["loc"])
-    return detail["type"] == "too_short" and found and bool(node.value)
-
-
-def _complaint(detail: ErrorDetails, root: Node, model: type[BaseModel]) -> Mistake:
-    location = detail["loc"]
-    about_key = bool(location) and location[-1] == _KEY
-    path: Path = location[:-1] if about_key else location
-    kind = detail["type"]
-    node, found = _nearest(root, path)
-    if kind == "extra_forbidden":
-        known = _known_keys(model, path[:-1])
-        name = str(path[-1])
-        return mistake(
-            node.key_place, path[:-1], f'unknown key "{name}"{did_you_mean(name, known)}'
+    found: list[Mistake] = []
+    for detail in error.errors(include_url=False, include_context=True, include_input=False):
+        location = detail["loc"]
+        about_key = bool(location) and location[-1] == _KEY
+        path: Path = location[:-1] if about_key else location
+        view, missing = _nearest(root, path)
+        # A list is also called too short when its members were refused.
+        if detail["type"] == "too_short" and not missing and view.node.value:
+            continue
+        found.append(
+            _complaint(detail, view, missing, _known_keys(model, path[:-1]), about_key=about_key)
         )
-    if kind == "missing":
-        place = node.key_place if node.key_place.file else node.place
-        return mistake(place, path[:-1], f'the key "{path[-1]}" is missing')
+    return found
+
+
+def _complaint(
+    detail: ErrorDetails, view: View, missing: Path, known: list[str], *, about_key: bool
+) -> Mistake:
+    """Return the mistake at the deepest value that is there; `missing` is the way below it."""
+    node, path = view.node, view.path
+    if detail["type"] == "extra_forbidden":
+        near = did_you_mean(str(path[-1]), known)
+        return mistake(node.key_place, path[:-1], f'unknown key "{path[-1]}"{near}')
     if about_key:
         return mistake(node.key_place, path[:-1], f'the name "{path[-1]}" {_words(detail, node)}')
-    place = node.place if found or not node.key_place.file else node.key_place
-    return mistake(place, path, _words(detail, node))
+    if detail["type"] == "missing":
+        place = node.key_place if node.key_place.file else node.place
+        return mistake(place, path, f'the key "{missing[-1]}" is missing')
+    return mistake(node.place, (*path, *missing), _words(detail, node))
 
 
 def _words(detail: ErrorDetails, node: Node) -> str:
@@ -92,25 +92,21 @@ def _near_choice(node: Node, context: dict[str, Any]) -> str:
     return did_you_mean(node.value, [choice.strip("'") for choice in choices])
 
 
-def _nearest(root: Node, path: Path) -> tuple[Node, bool]:
-    """Return the node at a path, or the deepest one above it, and whether it was found."""
-    node = root
-    entry = False
+def _nearest(view: View, path: Path) -> tuple[View, Path]:
+    """Return the deepest value on a path that is there, and what of the path is not."""
+    in_entry = False
     for at, part in enumerate(path):
-        child: Node | None = None
-        if entry:
-            child = node_of_field(node, part)
-        elif isinstance(node.value, dict):
-            if isinstance(part, int):
-                continue  # one row where a list of rows may stand
-            child = node.value.get(part)
-        elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
-            child = node.value[part]
+        if isinstance(part, int) and isinstance(view.node.value, dict):
+            continue  # one row where a list of rows may stand
+        if in_entry:
+            # The fields of an entry stand below its only key.
+            view = next(iter(view.entries().values()), view)
+        child = view.get(part)
         if child is None:
-            return node, False
-        entry = not entry and isinstance(part, int) and is_chain(path[:at])
-        node = child
-    return node, True
+            return view, path[at:]
+        in_entry = isinstance(part, int) and is_chain(view.path)
+        view = child
+    return view, ()
 
 
 def _known_keys(model: type[BaseModel], path: Path) -> list[str]:

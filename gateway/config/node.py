@@ -89,6 +89,10 @@ class View:
         """Return a mistake at this value."""
         return mistake(self.node.place, self.path, message)
 
+    def here(self, message: str) -> Mistake:
+        """Return a mistake at the key of this value, or at the value of a list."""
+        return self.key_mistake(message) if self.node.key_place.file else self.mistake(message)
+
     def key_mistake(self, message: str) -> Mistake:
         """Return a mistake at the key of this value."""
         return mistake(self.node.key_place, self.path, message)

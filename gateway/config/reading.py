@@ -14,7 +14,7 @@ from gateway.config.scalar import scalar
 
 MAX_FILE_BYTES = 2 << 20
 MAX_DEPTH = 40
-MAX_VALUES = 100_000
+MAX_VALUES = 50_000
 
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -66,14 +66,19 @@ def _from_environment(
             near = did_you_mean(name, [*known, *USUAL])
             found.append(Mistake(name, 0, 0, "", f"this variable is not known{near}"))
     if ours:
-        for path, value in _leaves(_nested(ours), ()):
+        for path, value in _leaves(_nested(ours, found), ()):
             place = Place(variable(path))
             yield path, Node(place, Secret(value, referred=True), place)
 
 
-def _nested(environ: Mapping[str, str]) -> Mapping[str, Any]:
+def _nested(environ: Mapping[str, str], found: list[Mistake]) -> Mapping[str, Any]:
     """Split names into paths; the library is imported only when there is something to split."""
-    from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+    from pydantic_settings import (
+        BaseSettings,
+        EnvSettingsSource,
+        SettingsConfigDict,
+        SettingsError,
+    )
 
     class Settings(BaseSettings):
         model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
@@ -82,8 +87,19 @@ def _nested(environ: Mapping[str, str]) -> Mapping[str, Any]:
         telemetry: Telemetry = Telemetry()
 
     source = EnvSettingsSource(Settings)
-    source.env_vars = {name.lower(): value for name, value in environ.items()}
-    return source()
+
+    def split(variables: Mapping[str, str]) -> dict[str, Any]:
+        source.env_vars = {name.lower(): value for name, value in variables.items()}
+        return source()
+
+    readable: dict[str, str] = {}
+    for name, value in environ.items():
+        try:
+            split({name: value})
+            readable[name] = value
+        except SettingsError:
+            found.append(Mistake(name, 0, 0, "", "is not readable: a block must be JSON"))
+    return split(readable)
 
 
 def _leaves(values: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
@@ -101,7 +117,10 @@ def _put(root: Node, path: Path, node: Node) -> None:
         entries = block.value if isinstance(block.value, dict) else {}
         block.value = entries
         block.bare = False
-        block = entries.setdefault(str(key), Node(node.place, {}, node.place))
+        below = entries.get(str(key))
+        if below is None or not isinstance(below.value, dict):
+            below = entries[str(key)] = Node(node.place, {}, node.place)
+        block = below
     entries = block.value if isinstance(block.value, dict) else {}
     block.value = entries
     entries[str(path[-1])] = node

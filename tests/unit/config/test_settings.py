@@ -1,0 +1,170 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.config.loader import check, load
+from gateway.config.schema import Tree
+
+LoadText = Callable[..., Tree]
+CheckText = Callable[..., list[str]]
+TEXT = "server: {port: 7000}\n"
+
+
+def test_variables_override_the_file(load_text: LoadText) -> None:
+    tree = load_text(
+        TEXT,
+        GATEWAY_SERVER__PORT="8080",
+        GATEWAY_SERVER__HOST="0.0.0.0",
+        GATEWAY_SERVER__ADMIN__PORT="8081",
+        GATEWAY_SERVER__DRAIN_S="2.5",
+        GATEWAY_STORES__STATE="redis://host/1",
+        GATEWAY_TELEMETRY__LOG_BODIES="true",
+        GATEWAY_TELEMETRY__LOG_LEVEL="debug",
+    )
+
+    assert (tree.server.host, tree.server.port, tree.server.drain_s) == ("0.0.0.0", 8080, 2.5)
+    assert tree.server.admin.port == 8081
+    assert tree.stores.state.reveal() == "redis://host/1"
+    assert (tree.telemetry.log_bodies, tree.telemetry.log_level) == (True, "debug")
+
+
+def test_a_whole_block_may_be_json(load_text: LoadText) -> None:
+    tree = load_text(TEXT, GATEWAY_SERVER__ADMIN='{"port": 8081, "host": "127.0.0.2"}')
+
+    assert (tree.server.admin.host, tree.server.admin.port) == ("127.0.0.2", 8081)
+
+
+@pytest.mark.bug("K41")
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("GATEWAY_SERVR__PORT", "1", 'GATEWAY_SERVR__PORT: this variable is not known (did you mean "GATEWAY_SERVER__PORT"?)'),
+        ("GATEWAY_SERVER_PORT", "1", 'GATEWAY_SERVER_PORT: this variable is not known (did you mean "GATEWAY_SERVER__PORT"?)'),
+        ("GATEWAY_SERVER__PRT", "1", 'GATEWAY_SERVER__PRT: server: unknown key "prt" (did you mean "port"?)'),
+        ("GATEWAY_SERVER__PORT", "x", "GATEWAY_SERVER__PORT: server.port: must be a whole number"),
+        ("GATEWAY_SERVER__PORT", "70000", "GATEWAY_SERVER__PORT: server.port: must be at most 65535"),
+        ("GATEWAY_SERVER__PORT", "", "GATEWAY_SERVER__PORT: is empty: give it a value or unset it"),
+        ("GATEWAY_SERVER__PORT__X", "1", "GATEWAY_SERVER__PORT__X: server.port: must be a whole number"),
+        ("GATEWAY_SERVER__ADMIN", "x", "GATEWAY_SERVER__ADMIN: is not readable: a block must be JSON"),
+        ("GATEWAY_SERVER__ADMIN__KEY", "changeme", "GATEWAY_SERVER__ADMIN__KEY: server.admin.key: is a placeholder, not a secret"),
+        ("GATEWAY_ADMIN_KEY", "short", "GATEWAY_ADMIN_KEY: server.admin.key: is too short: 16 characters or more"),
+        ("GATEWAY_PROVIDERS__X__KIND", "openai", "GATEWAY_PROVIDERS__X__KIND: this variable is not known"),
+        ("GATEWAY_TELEMETRY__LOG_BODIES", "yes", "GATEWAY_TELEMETRY__LOG_BODIES: telemetry.log_bodies: must be true or false"),
+        ("REDIS_URL", "localhost:6379", "REDIS_URL: stores.state: must begin with one of: memory, redis, rediss, redis+cluster, redis+sentinel, unix"),
+        ("DATABASE_URL", "mysql://h/d", "DATABASE_URL: stores.database: must begin with one of: memory, sqlite, postgres, postgresql"),
+    ],
+)  # fmt: skip
+def test_a_wrong_variable_is_named(
+    check_text: CheckText, name: str, value: str, expected: str
+) -> None:
+    assert [expected] == check_text(TEXT, **{name: value})
+
+
+@pytest.mark.threat("T-12")
+def test_no_value_of_a_variable_is_repeated(check_text: CheckText) -> None:
+    canary = "canary-J8sKq2Lw"
+    found = check_text(
+        TEXT,
+        **{
+            f"GATEWAY_{name}": canary
+            for name in (
+                "SERVER__PORT",
+                "SERVER__X",
+                "X",
+                "STORES__STATE",
+                "SERVER__ADMIN",
+                "TELEMETRY",
+            )
+        },
+    )
+
+    assert len(found) >= 4
+    assert canary not in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GATEWAY_SERVICE_HOST", "10.0.0.1"),
+        ("GATEWAY_SERVICE_PORT", "4000"),
+        ("GATEWAY_SERVICE_PORT_HTTP", "4000"),
+        ("GATEWAY_PORT", "tcp://10.0.0.1:4000"),
+        ("GATEWAY_PORT_4000_TCP", "tcp://10.0.0.1:4000"),
+        ("GATEWAY_PORT_4000_TCP_ADDR", "10.0.0.1"),
+        ("GATEWAY_ADMIN_SERVICE_HOST", "10.0.0.1"),
+    ],
+)
+def test_variables_that_kubernetes_sets_do_not_count(
+    check_text: CheckText, name: str, value: str
+) -> None:
+    assert check_text(TEXT, **{name: value}) == []
+
+
+def test_a_variable_that_a_reference_asks_for_is_known(load_text: LoadText) -> None:
+    assert (
+        load_text("server: {port: env:GATEWAY_MY_PORT}\n", GATEWAY_MY_PORT="7001").server.port
+        == 7001
+    )
+
+
+def test_usual_variables_count_where_nothing_is_written(load_text: LoadText) -> None:
+    usual = {
+        "REDIS_URL": "redis://h/0",
+        "DATABASE_URL": "postgres://u@h/d",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318",
+        "GATEWAY_ADMIN_KEY": "ad-H2kLz8QpXn5TgYv1MbWc7RdS",
+    }
+
+    tree = load_text(TEXT, **usual)
+    written = load_text(
+        "stores: {state: memory, database: memory}\n"
+        "telemetry: {otlp_endpoint: 'http://other'}\n"
+        "server: {admin: {key: zz-H2kLz8QpXn5TgYv1MbWc7RdS}}\n",
+        **usual,
+    )
+
+    assert tree.stores.state.reveal() == "redis://h/0"
+    assert tree.stores.database.reveal() == "postgres://u@h/d"
+    assert tree.telemetry.otlp_endpoint == "http://h:4318"
+    assert tree.server.admin.key is not None
+    assert written.stores.state.reveal() == written.stores.database.reveal() == "memory"
+    assert written.telemetry.otlp_endpoint == "http://other"
+    assert written.server.admin.key is not None
+    assert written.server.admin.key.reveal().startswith("zz-")
+
+
+def test_options_win_over_variables_and_files(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(TEXT)
+    environ = {"GATEWAY_SERVER__PORT": "8080", "HOME": "/nowhere"}
+
+    tree = load(file, environ=environ, known_kinds={}, overrides={"server.port": 9090})
+    found = check(file, environ=environ, known_kinds={}, overrides={"server.port": -1})
+
+    assert tree.server.port == 9090
+    assert [str(each) for each in found] == ["option server.port: server.port: must be at least 0"]
+
+
+@pytest.mark.threat("T-39")
+def test_no_other_variable_has_an_effect(load_text: LoadText) -> None:
+    noise = {
+        "HTTP_PROXY": "http://evil:1",
+        "HTTPS_PROXY": "http://evil:1",
+        "REQUESTS_CA_BUNDLE": "/tmp/evil",
+        "PORT": "1",
+        "HOST": "evil",
+        "SERVER__PORT": "1",
+        "gateway_server__port": "1",
+        "PYTHONPATH": "/tmp/evil",
+    }
+
+    assert load_text(TEXT, **noise).model_dump() == load_text(TEXT).model_dump()
+
+
+def test_no_dotenv_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("GATEWAY_SERVER__PORT=1\n")
+    (tmp_path / "c.yaml").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+
+    assert load(Path("c.yaml"), environ={"HOME": "/nowhere"}, known_kinds={}).server.port == 7000
