@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.core.errors import UpstreamError
+from gateway.upstream.http1.head import header_of, headers_of
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from gateway.upstream.spec import Headers
+
 
 class Line(Protocol):
     """The connection an answer comes in on, as far as the answer may use it."""
+
+    clock: Callable[[], float]
+    loop: asyncio.AbstractEventLoop
 
     def drained(self) -> None:
         """Tell that everything buffered was read."""
@@ -24,18 +30,16 @@ class Line(Protocol):
 
 
 class Http1Answer:
-    """See `gateway.upstream.client.Answer`. The connection lets go of it as soon as the message has ended."""
+    """See `gateway.upstream.client.Answer`. The connection lets go of it when the message has ended."""
 
     __slots__ = (
         "buffered",
         "chunks",
-        "clock",
         "complete",
         "ended",
         "error",
-        "headers",
+        "head",
         "line",
-        "loop",
         "repeated",
         "stale",
         "status",
@@ -43,15 +47,11 @@ class Http1Answer:
         "waiter",
     )
 
-    def __init__(
-        self, line: Line, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, line: Line) -> None:
         self.line: Line | None = line
-        self.loop = loop
-        self.clock = clock
-        self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
         self.chunks: list[bytes] = []
+        self.head = b""
+        self.status = 0
         self.buffered = 0
         self.touched = 0.0
         self.waiter: asyncio.Future[None] | None = None
@@ -62,29 +62,40 @@ class Http1Answer:
         self.stale = False
 
     @property
+    def headers(self) -> Headers:
+        """The headers in order, names in lower case."""
+        return headers_of(self.head)
+
+    @property
     def content_type(self) -> bytes:
-        value = self.header(b"content-type")
+        """The media type in lower case without parameters; empty when absent."""
+        value = header_of(self.head, b"content-type")
         return b"" if value is None else value.partition(b";")[0].strip().lower()
 
     def header(self, name: bytes) -> bytes | None:
-        for key, value in self.headers:
-            if key == name:
-                return value
-        return None
+        """Return the first header of this lower-case name."""
+        return header_of(self.head, name)
 
     def touch(self) -> None:
-        self.touched = self.clock()
-
-    def abort(self) -> None:
+        """Count the idle limit from now."""
         line = self.line
         if line is not None:
-            self.error = _aborted()
+            self.touched = line.clock()
+
+    def abort(self) -> None:
+        """Close the connection now; no effect after the end, or twice."""
+        line = self.line
+        if line is not None:
+            self.line = None
+            self.error = UpstreamError("upstream_unavailable", phase="body", detail="aborted")
             line.hang_up()
         self.chunks.clear()
         self.buffered = 0
         self.ended = True
+        self.wake()
 
     async def read(self) -> bytes:
+        """Return all bytes that have come, at least one; empty at the end."""
         chunks = self.chunks
         while not chunks:
             if self.ended:
@@ -101,9 +112,16 @@ class Http1Answer:
         return data
 
     async def read_all(self, limit: int) -> bytes:
+        """Return the whole rest; UpstreamError upstream_invalid_response above `limit` bytes."""
+        if self.ended and len(self.chunks) == 1 and self.error is None:
+            (data,) = self.chunks
+            if len(data) <= limit:
+                self.chunks.clear()
+                return data
         parts: list[bytes] = []
         size = 0
-        while data := await self.read():
+        while not self.ended or self.chunks:
+            data = await self.read()
             size += len(data)
             if size > limit:
                 self.abort()
@@ -111,12 +129,17 @@ class Http1Answer:
                     "upstream_invalid_response", phase="body", detail=f"body above {limit} bytes"
                 )
             parts.append(data)
-            self.touched = self.clock()
+            self.touch()
+        if self.error is not None:
+            raise self.error
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def wait(self) -> None:
         """Wait for anything to happen; a cancelled wait closes the connection."""
-        self.waiter = waiter = self.loop.create_future()
+        line = self.line
+        if line is None:
+            return
+        self.waiter = waiter = line.loop.create_future()
         try:
             await waiter
         except BaseException:
@@ -146,7 +169,3 @@ class Http1Answer:
         self.stale = stale
         self.ended = True
         self.wake()
-
-
-def _aborted() -> UpstreamError:
-    return UpstreamError("upstream_unavailable", phase="body", detail="aborted by its reader")

@@ -1,14 +1,20 @@
-"""Request heads as bytes: the static part is written once, per-request parts are checked before they go out."""
+"""Heads as bytes. A request's static part is written once and the rest checked before it goes out;
+an answer's headers are cut out of bytes that llhttp has accepted, when somebody asks for them.
+"""
+
+from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from gateway.upstream.egress import Origin
-from gateway.upstream.spec import Headers
+if TYPE_CHECKING:
+    from gateway.upstream.egress import Origin
+    from gateway.upstream.spec import Headers
 
 _TARGET = re.compile(rb"/[\x21-\x7e]*\Z")
-_DOTS = re.compile(rb"(?:/|%2f)(?:\.|%2e){1,2}(?:/|%2f|\Z)", re.IGNORECASE)
-_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*\Z")
+_DOTS = re.compile(rb"(?:/|%2f|%5c|\\)(?:\.|%2e){1,2}(?:/|%2f|%5c|\\|;|\Z)", re.IGNORECASE)
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_LINE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*\r\n\Z")
 _OURS = frozenset({
     b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"te",
     b"upgrade", b"expect", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"trailer",
@@ -21,53 +27,76 @@ _MANY = 512
 class HeadWriter:
     """Writes the request heads of one endpoint."""
 
-    __slots__ = ("_names", "_static", "_targets")
+    __slots__ = ("_lines", "_names", "_starts", "_static")
 
     def __init__(self, origin: Origin, headers: Headers) -> None:
         lines = [b" HTTP/1.1\r\nhost: ", origin.host_header, b"\r\n"]
-        names: set[bytes] = set()
         for name, value in headers:
-            _check_name(name)
-            _check_value(value)
-            names.add(name.lower())
+            check_name(name)
+            check_value(value)
             lines += (name, b": ", value, b"\r\n")
         lines.append(b"accept-encoding: identity\r\n")
-        if b"user-agent" not in names:
+        if not any(name.lower() == b"user-agent" for name, _ in headers):
             lines.append(b"user-agent: llm-gateway\r\n")
         self._static = b"".join(lines)
-        self._targets: set[bytes] = set()
+        self._starts: dict[tuple[bytes, bytes], bytes] = {}
+        self._lines: dict[tuple[bytes, bytes], bytes] = {}
         self._names: set[bytes] = set()
 
     def write(self, method: bytes, target: bytes, headers: Headers, length: int | None) -> bytes:
         """Return the whole head; `length` of the body in bytes, None for chunks. Raises ValueError."""
-        if target not in self._targets:
-            self._admit_target(target)
-        parts = [method, b" ", target, self._static]
-        for name, value in headers:
-            if name not in self._names:
-                self._admit_name(name)
-            if not _VALUE.match(value):
-                raise ValueError("a header value holds control bytes")
-            parts += (name, b": ", value, b"\r\n")
+        parts = [self._starts.get((method, target)) or self._start(method, target)]
+        lines = self._lines
+        for header in headers:
+            parts.append(lines.get(header) or self._line(header))
         if length is None:
             parts.append(b"transfer-encoding: chunked\r\n\r\n")
         elif length or method in _WITH_BODY:
             parts.append(b"content-length: %d\r\n\r\n" % length)
         else:
             parts.append(b"\r\n")
-        if method not in _METHODS:
-            raise ValueError("unknown method")
         return b"".join(parts)
 
-    def _admit_target(self, target: bytes) -> None:
+    def _start(self, method: bytes, target: bytes) -> bytes:
+        if method not in _METHODS:
+            raise ValueError("unknown method")
         check_target(target)
-        if len(self._targets) < _MANY:
-            self._targets.add(target)
+        start = b"%b %b%b" % (method, target, self._static)
+        if len(self._starts) < _MANY:
+            self._starts[method, target] = start
+        return start
 
-    def _admit_name(self, name: bytes) -> None:
-        _check_name(name)
-        if len(self._names) < _MANY:
-            self._names.add(name)
+    def _line(self, header: tuple[bytes, bytes]) -> bytes:
+        name, value = header
+        line = b"%b: %b\r\n" % header
+        if name not in self._names:
+            check_name(name)
+            if len(self._names) < _MANY:
+                self._names.add(name)
+        if not _LINE.match(line):
+            raise ValueError("a header value holds control bytes")
+        # Most extras are the same in every request; the others fill the rest once and are then not kept.
+        if len(self._lines) < _MANY and len(value) < _MANY:
+            self._lines[header] = line
+        return line
+
+
+def header_of(head: bytes, name: bytes) -> bytes | None:
+    """Return the first value of a lower-case name in a head that llhttp has accepted."""
+    start = head.lower().find(b"\r\n%b:" % name)
+    if start < 0:
+        return None
+    start += len(name) + 3
+    return head[start : head.index(b"\r\n", start)].strip(b" \t")
+
+
+def headers_of(head: bytes) -> list[tuple[bytes, bytes]]:
+    """Return all headers of a head that llhttp has accepted, in order, names in lower case."""
+    headers: list[tuple[bytes, bytes]] = []
+    for line in head.split(b"\r\n")[1:-2]:
+        name, _, value = line.partition(b":")
+        headers.append((name.lower(), value.strip(b" \t")))
+    return headers
 
 
 def check_target(target: bytes) -> None:
@@ -78,13 +107,15 @@ def check_target(target: bytes) -> None:
         raise ValueError("the target holds dot segments")
 
 
-def _check_name(name: bytes) -> None:
-    if not _TOKEN.match(name):
+def check_name(name: bytes) -> None:
+    """Refuse with ValueError a header name that is no token, or that the transport sets itself."""
+    if not _NAME.match(name):
         raise ValueError("a header name is not a token")
     if name.lower() in _OURS:
         raise ValueError(f"the header {name.decode()} belongs to the transport")
 
 
-def _check_value(value: bytes) -> None:
-    if not _VALUE.match(value):
+def check_value(value: bytes) -> None:
+    """Refuse with ValueError a header value with control bytes."""
+    if not _LINE.match(value + b"\r\n"):
         raise ValueError("a header value holds control bytes")

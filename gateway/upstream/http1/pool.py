@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import UpstreamError
-from gateway.upstream.http1.connection import Connection
+from gateway.upstream.http1.connection import READ_BYTES, Connection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,6 +43,7 @@ class Pool:
         self.keep_alive_s = keep_alive_s
         self.retired = False
         self._connect = connect
+        self._buffer = bytearray(READ_BYTES)
         self._max_connections = max_connections
         self._max_waiting = max_waiting
         self._idle: list[Connection] = []
@@ -162,7 +163,7 @@ class Pool:
             await self._empty
 
     def _make(self) -> Connection:
-        return Connection(self, asyncio.get_running_loop())
+        return Connection(self, asyncio.get_running_loop(), self._buffer)
 
     async def _wait(self, limit: float, deadline: float) -> Connection | Grant:
         if self._waiting >= self._max_waiting:
