@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from gateway.core import clock
-from gateway.core.codec import JSONError, Struct, encode, field
+from gateway.core.codec import JSONError, Struct, encode
 from gateway.telemetry.redact import Redactor, summary
 from gateway.telemetry.writer import LineWriter
 
@@ -27,15 +26,15 @@ _MAX_CLEAN = 4_096
 _is_own_id = re.compile("req_[0-9a-f]{24}").fullmatch
 
 
-class LogRecord(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class LogRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is logged of one request; what is left at its default is left out of the line.
 
     `detail` is private: text, or JSON-like values by name.
     """
 
-    ts: datetime = field(default_factory=clock.now)
-    level: str = field(default_factory=lambda: "info")
-    msg: str = field(default_factory=lambda: "request")
+    ts: datetime
+    level: str
+    msg: str
     request_id: str
     tenant: str = ""
     key_id: str = ""
