@@ -100,6 +100,8 @@ def notes(run: Run) -> list[str]:
 
 def show(run: Run) -> str:
     """Return a run for the terminal."""
+    if not run.subjects:
+        return "\n".join(["nothing was measured", *notes(run)])
     table = plain_table(table_rows(run, run.subjects, goals=OURS in run.subjects))
     return "\n".join([table, "", _conditions(run), *notes(run)])
 

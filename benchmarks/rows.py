@@ -9,10 +9,12 @@ from typing import Final, Literal
 import msgspec
 
 from benchmarks import payload
-from benchmarks.measure import Result, Spec
+from benchmarks.measure import Result, Spec, Spread
 
 Values = dict[str, float]
+Figures = dict[str, float | None]  # None: could not be told
 _US: Final = 1e6
+_LEAST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Step:
 
     key: str
     spec: Spec
-    read: Callable[[Result], Values]
+    read: Callable[[Result], Figures]
     fresh: bool = False  # wants a process that has served nothing yet
     once: bool = False  # in the first round only
     quick_s: float = 0.0  # its length in a quick run; 0 leaves it out
@@ -58,44 +60,47 @@ class Metric:
     digits: int = 1
     with_ratio: bool = False
     minus_direct: str = ""  # a difference to the base line's figure of this name
-    zero_ok: bool = True
 
 
-def _per_request(key: str) -> Callable[[Result], Values]:
-    def read(result: Result) -> Values:
-        return {f"{key}_us": result.cpu_s * _US / max(result.requests, 1)}
-
-    return read
+def _cpu_us(result: Result, count: int) -> float | None:
+    # A subject that hardly answers cannot be divided by what it answered.
+    return result.cpu_s * _US / count if count >= _LEAST else None
 
 
-def _plain(result: Result) -> Values:
-    return {
-        "plain_us": result.cpu_s * _US / max(result.requests, 1),
-        "plain_per_s": result.requests / result.seconds,
-        "plain_p50_ms": result.latency.p50_ms,
-        "plain_p99_ms": result.latency.p99_ms,
-    }
+def _p50_p99(name: str, durations: Spread) -> Figures:
+    if durations.count < _LEAST:
+        return {}
+    return {f"{name}p50_ms": durations.p50_ms, f"{name}p99_ms": durations.p99_ms}
 
 
-def _per_chunk(key: str) -> Callable[[Result], Values]:
-    def read(result: Result) -> Values:
+def _per_request(key: str) -> Callable[[Result], Figures]:
+    def read(result: Result) -> Figures:
         return {
-            f"{key}_us": result.cpu_s * _US / max(result.chunks, 1),
-            f"{key}_per_s": result.chunks / result.seconds,
-            f"{key}_first_p50_ms": result.first.p50_ms,
-            f"{key}_first_p99_ms": result.first.p99_ms,
-            f"{key}_transit_p50_ms": result.transit.p50_ms,
-            f"{key}_transit_p99_ms": result.transit.p99_ms,
+            f"{key}_us": _cpu_us(result, result.requests),
+            f"{key}_per_s": result.requests / result.seconds,
+            **_p50_p99(f"{key}_", result.latency),
         }
 
     return read
 
 
-def _rate(result: Result) -> Values:
-    return {"rate_p50_ms": result.latency.p50_ms, "rate_p99_ms": result.latency.p99_ms}
+def _per_chunk(key: str) -> Callable[[Result], Figures]:
+    def read(result: Result) -> Figures:
+        return {
+            f"{key}_us": _cpu_us(result, result.chunks),
+            f"{key}_per_s": result.chunks / result.seconds,
+            **_p50_p99(f"{key}_first_", result.first),
+            **_p50_p99(f"{key}_transit_", result.transit),
+        }
+
+    return read
 
 
-def _storm(result: Result) -> Values:
+def _rate(result: Result) -> Figures:
+    return _p50_p99("rate_", result.latency)
+
+
+def _storm(result: Result) -> Figures:
     return {
         "storm_lost": float(result.lost),
         "storm_drops": float(result.listen_drops),
@@ -104,7 +109,7 @@ def _storm(result: Result) -> Values:
     }
 
 
-def _hang(result: Result) -> Values:
+def _hang(result: Result) -> Figures:
     return {
         "hang_s": result.seconds,
         "hang_growth_mb": result.rss_peak_mb - result.rss_before_mb,
@@ -118,7 +123,7 @@ def _spec(scenario: str, connections: int, seconds: float, **more: object) -> Sp
 
 
 STEPS: Final = (
-    Step("plain", _spec("plain", 32, 4.0), _plain, quick_s=2.0),
+    Step("plain", _spec("plain", 32, 4.0), _per_request("plain"), quick_s=2.0),
     Step(
         "large",
         _spec("plain", 32, 4.0, body_bytes=payload.LARGE_BODY_BYTES),

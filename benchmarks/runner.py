@@ -81,10 +81,9 @@ def apply_load(spec: Spec) -> Result:
 class Bench:
     """The mock upstream, the cores, and one visit after the other."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, gateway_core: int, load_core: int) -> None:
         self.folder = folder
-        self.gateway_core, load_core = process.cores()
-        os.sched_setaffinity(0, {load_core})
+        self.gateway_core = gateway_core
         self.upstream_port = process.free_port()
         self.mock = Process(
             "mock",
@@ -163,7 +162,7 @@ def verify(running: Running, subject: Subject) -> None:
 def measure(running: Running, step: Step) -> tuple[Values, int]:
     """Apply one step; its figures count only when hardly a request failed."""
     result = running.load(step.spec)
-    values = step.read(result)
+    values = {key: value for key, value in step.read(result).items() if value is not None}
     if not running.pid:
         values = {key: value for key, value in values.items() if not key.endswith(("_us", "_mb"))}
     if result.errors > _MAX_ERROR_SHARE * (result.requests + result.errors):
@@ -175,8 +174,12 @@ def measure(running: Running, step: Step) -> tuple[Values, int]:
 def bench() -> Generator[Bench]:
     """Own the machine's benchmark lock, a folder and a mock upstream for a while."""
     process.allow_many_files()
-    with process.exclusive(), TemporaryDirectory(prefix="bench-") as folder:
-        running = Bench(Path(folder))
+    with (
+        process.exclusive(),
+        process.preferred() as cores,
+        TemporaryDirectory(prefix="bench-") as folder,
+    ):
+        running = Bench(Path(folder), *cores)
         try:
             yield running
         finally:
@@ -223,6 +226,7 @@ def machine() -> dict[str, str]:
         "Python": platform.python_version(),
         "Linux": platform.release().split("-")[0],
         "cores": str(os.cpu_count()),
+        "load average before": f"{os.getloadavg()[0]:.1f}",
     }
     nginx = shutil.which("nginx", path="/usr/bin:/usr/sbin:/usr/local/sbin")
     if nginx:

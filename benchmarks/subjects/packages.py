@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+
 from benchmarks.process import home
 from benchmarks.subjects.base import AbsentError
 
@@ -36,13 +38,15 @@ def python_program(name: str, program: str) -> Path:
     return found
 
 
-def install_node(name: str, packages: list[str]) -> None:
-    """Install npm packages into a folder of their own."""
+def install_node(name: str, packages: list[str], overrides: dict[str, str]) -> None:
+    """Install npm packages into a folder of their own, with some dependencies held back."""
     npm = shutil.which("npm")
     if npm is None:
         raise AbsentError("npm is not installed")
     folder = home() / name
     folder.mkdir(exist_ok=True)
+    manifest = {"private": True, "overrides": overrides}
+    (folder / "package.json").write_bytes(msgspec.json.encode(manifest))
     _run([npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), *packages], folder)
 
 

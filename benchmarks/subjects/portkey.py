@@ -9,6 +9,8 @@ from benchmarks.subjects import packages
 from benchmarks.subjects.base import Launch
 
 _START: Final = "node_modules/@portkey-ai/gateway/build/start-server.js"
+# Later releases of its server library break its streams: answers come with headers it cannot set.
+_HELD_BACK: Final = {"@hono/node-server": "1.13.8"}
 
 
 class Portkey:
@@ -30,4 +32,4 @@ class Portkey:
         )
 
     def install(self) -> None:
-        packages.install_node("portkey", ["@portkey-ai/gateway"])
+        packages.install_node("portkey", ["@portkey-ai/gateway"], _HELD_BACK)

@@ -52,9 +52,9 @@ class Rolter:
         )
         return Launch(
             [str(program), "gateway", "--config", str(config)],
-            environment={"ROLTER_UPDATE_CHECK": "false", "RUST_LOG": "warn"},
+            environment={"ROLTER_UPDATE_CHECK": "false", "RUST_LOG": "error", "NO_COLOR": "1"},
             folder=folder,
-            ready_path="/health",
+            ready_path="/healthz",
             headers={"authorization": f"Bearer {_KEY}"},
         )
 
