@@ -66,9 +66,14 @@ def as_stream(body: bytes) -> bytes:
 
 _MAX_MESSAGE = 2048
 _MAX_WORD = 128
+_MAX_TEXT = 65_536
 _MAX_EXTRA_BYTES = 8192
 _MAX_DEPTH = 6
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ACCOUNT = re.compile(
+    r"\b((?:org|proj|user|acct|team|sk|gsk|xai|pplx|csk|nvapi|hf|fw|key)[-_]|projects?[/:]|AIza"
+    r"|project_number:|accounts/)([A-Za-z0-9*_-]{6,200})"
+)
 _OWN_KEYS = ("message", "type", "param", "code")
 _EXTRA = frozenset(
     {
@@ -208,4 +213,14 @@ def _word(value: object, secrets: Redactor) -> str | None:
 
 
 def _clean(text: str, secrets: Redactor) -> str:
-    return secrets(_CONTROL.sub("", text))
+    """Return a text without control characters, known secrets, and what names an account or a key."""
+    return _ACCOUNT.sub(_hide, secrets(_CONTROL.sub("", text[:_MAX_TEXT])))
+
+
+def _hide(found: re.Match[str]) -> str:
+    kind, name = found.groups()
+    return f"{kind}[hidden]" if _has_digits(name) else found.group()
+
+
+def _has_digits(name: str) -> bool:
+    return "*" in name or any(character.isdigit() for character in name)

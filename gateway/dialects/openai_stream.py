@@ -27,6 +27,8 @@ class _Plain(codec.Struct, gc=False):
     usage: None = None
     error: None = None
     x_groq: None = None
+    message: None = None
+    detail: None = None
 
 
 class _OpenChoice(codec.Struct, gc=False):
@@ -45,6 +47,14 @@ class _Chunk(codec.Struct):
     error: Any = None
     x_groq: Any = None
     choices: Any = None
+    message: Any = None
+    detail: Any = None
+
+    def is_error(self) -> bool:
+        """Return whether it is an error: as such, or words in the place of an answer (vLLM, Mistral)."""
+        if self.error:
+            return True
+        return self.choices is None and self.usage is None and bool(self.message or self.detail)
 
 
 _decode = codec.Decoder(_Chunk).decode
@@ -96,7 +106,7 @@ class StreamWatcher:
 
     def feed(self, data: bytes) -> bytes:
         """Return what may go to the client now: whole events only."""
-        if self._quick and data[-1] == _LF:
+        if self._quick and data and data[-1] == _LF:
             try:
                 self._plain(data[5:])
             except _BAD:
@@ -108,15 +118,18 @@ class StreamWatcher:
         return self._feed_slowly(data)
 
     def _feed_slowly(self, data: bytes) -> bytes:
+        self.real = False
+        if self.done or self.error is not None:
+            self.surplus += self.done and data.count(b"data:")
+            return b""
         block = self._buffer.take(data)
-        if block and self._started and not self.done and self.error is None:
+        if block and self._started:
             count = self._count_plain(block)
             if count:
                 self.events += count
                 self.real = True
                 self._quick = not self._buffer.held
                 return block
-        self.real = False
         out = [self._pass(event) for event in split_events(block)] if block else []
         self._quick = self._started and not (self.done or self.error or self._buffer.held)
         return b"".join(out)
@@ -160,7 +173,7 @@ class StreamWatcher:
         except _BAD:
             chunk = None
             self.broken += 1
-        if name == b"error" or (chunk.error if chunk is not None else b'"error"' in data):
+        if name == b"error" or (chunk.is_error() if chunk is not None else b'"error"' in data):
             return lead + self._fail(data, chunk)
         if chunk is not None:
             self._note_choices(chunk.choices)
@@ -187,7 +200,7 @@ class StreamWatcher:
         self.error = read_error(data, self._rules.secrets)
         if not self._started:
             return b""
-        content = _without_error(data)
+        content = _without_error(data) if chunk is not None else b""
         self.events += bool(content)
         return content
 
@@ -258,7 +271,10 @@ _TEXTS = ("content", "refusal", "reasoning", "reasoning_content", "reasoning_det
 
 def _without_error(data: bytes) -> bytes:
     """Return a chunk without its error and without finish reasons as an event, or nothing if no content is left."""
-    chunk = codec.as_object(codec.decode(data)) or {}
+    try:
+        chunk = codec.as_object(codec.decode(data)) or {}
+    except _BAD:
+        return b""
     choices = chunk.get("choices")
     if not isinstance(choices, list):
         return b""

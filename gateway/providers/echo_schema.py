@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any, cast
 
-from gateway.core.codec import as_object
+from gateway.core.codec import as_object, encode
 
 _MOST_DEPTH = 24
 _MOST_ITEMS = 64
 _MOST_TEXT = 1024
 _MOST_VALUES = 2000
+_MOST_BYTES = 65_536
 _FORMATS = {
     "date": "2025-01-01",
     "date-time": "2025-01-01T00:00:00Z",
@@ -25,8 +26,13 @@ _FORMATS = {
 
 
 def instance_of(schema: object, default_type: str = "object") -> object:
-    """Return a small instance of a schema: required members only, first alternatives, least numbers."""
+    """Return a small instance of a schema: required members only, first alternatives, least numbers.
+
+    A schema too large to look at gives an empty object.
+    """
     root = as_object(schema) or {}
+    if len(encode(root)) > _MOST_BYTES:
+        return {}
     return _Maker(root).make(root, default_type, _MOST_DEPTH)
 
 
