@@ -123,7 +123,7 @@ class LogSink:
         if self._generation != self._redact.generation or len(self._clean) >= _MAX_CLEAN:
             self._generation = self._redact.generation
             self._clean.clear()
-        cleaned = tuple(self._redact(name) for name in names)
+        cleaned = tuple(self._redact(shorten(name, _MAX_TEXT)) for name in names)
         if cleaned == names:
             self._clean.add(names)
         event: dict[str, object] = {}

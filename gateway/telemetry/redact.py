@@ -55,22 +55,21 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._known: set[str] = set()
-        self._windows: dict[str, tuple[str, ...]] = {}
+        self._windows: dict[str, list[str]] = {}
         self._needles: tuple[tuple[str, str], ...] = ()
         self.generation = 0
         self.learn(values)
 
     def learn(self, values: Iterable[str]) -> None:
         """Add secret values; below 6 characters one cannot be told from a word and is left out."""
-        windows, needles = dict(self._windows), set(self._needles)
+        needles = set(self._needles)
         for form in {form for value in values for form in _forms(value)} - self._known:
             self._known.add(form)
             start = form[:_PREFIX]
             if _WINDOW.match(start):
-                windows[start] = (*windows.get(start, ()), form)
+                self._windows.setdefault(start, []).append(form)
             else:
                 needles.add((start, form))
-        self._windows = windows
         self._needles = tuple(sorted(needles, key=lambda needle: -len(needle[1])))
         self.generation += 1
 
@@ -78,7 +77,7 @@ class Redactor:
         """Return the text without secrets; the same object when there was none."""
         for start, whole in self._needles:
             if start in text:
-                text = text.replace(whole, MASK).replace(start, MASK)
+                text = _without(text, start, whole)
         if self._windows:
             text = self._without_known(text)
         text = _LOOKS_SECRET.sub(MASK, text)
@@ -125,9 +124,21 @@ class Redactor:
                 if forms is not None:
                     whole = [at + len(form) for form in forms if text.startswith(form, at)]
                     kept += (text[done:at], MASK)
-                    done = max(run.end(), *whole)
+                    done = max((run.end(), *whole))
                     break
         return "".join((*kept, text[done:])) if kept else text
+
+
+def _without(text: str, start: str, whole: str) -> str:
+    """Cut out every place where a secret starts, as far as it goes."""
+    first, *rest = text.split(start)
+    return first + "".join(MASK + part[_shared(part, whole[len(start) :]) :] for part in rest)
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _forms(value: str) -> Iterator[str]:

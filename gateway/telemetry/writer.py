@@ -91,7 +91,7 @@ class LineWriter:
     def _drain(self) -> None:
         lines = self._lines
         batch: list[bytes] = []
-        while lines:
+        while lines and not self._gave_up:
             size = 0
             batch.clear()
             while lines and size < _FLUSH_BYTES:
