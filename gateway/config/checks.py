@@ -77,10 +77,16 @@ def _providers(tree: View, kinds: Collection[str]) -> Iterator[Mistake]:
         if kind and view is not None and kind not in kinds:
             near = did_you_mean(kind, kinds)
             yield view.mistake(f"there is no provider kind {view.quoted()}{near}")
+        seen: dict[str, View] = {}
+        for key in provider.items("api_keys"):
+            first = seen.setdefault(key.text() or "", key)
+            if first is not key and key.text():
+                yield key.mistake(f"is the same credential as at {first.node.place}")
 
 
 def _models(tree: View) -> Iterator[Mistake]:
     providers = tree.entries("providers")
+    yield from _same_names(tree.entries("models"))
     for name, model in tree.entries("models").items():
         if name.count("*") > 1:
             yield model.key_mistake(f'the name "{name}" has more than one star')
@@ -95,6 +101,17 @@ def _models(tree: View) -> Iterator[Mistake]:
                 yield view.mistake("has more than one star")
             elif "*" in upstream and "*" not in name:
                 yield view.mistake(f'has a star, but the name "{name}" has none')
+
+
+def _same_names(models: dict[str, View]) -> Iterator[Mistake]:
+    """Find patterns between which the part before the star, the longer wins, cannot decide."""
+    patterns = [name.partition("*") for name in models if "*" in name]
+    for at, (head, _, tail) in enumerate(patterns):
+        for other, _, end in patterns[:at]:
+            if head == other and (tail.endswith(end) or end.endswith(tail)):
+                first = models[f"{other}*{end}"].node.key_place
+                message = f'"{head}*{tail}" fits names that "{other}*{end}" at {first} fits too'
+                yield models[f"{head}*{tail}"].key_mistake(message)
 
 
 def _prices(tree: View) -> Iterator[Mistake]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from gateway.config.build import Origin, build
 from gateway.config.default import data_directory, default_tree, place_database
 from gateway.config.errors import ConfigError, Mistake
-from gateway.config.folder import gather
 from gateway.config.schema import Tree
 
 
@@ -27,6 +26,8 @@ def load(
     if path is None:
         tree = default_tree(environ, data_dir, known_kinds, overrides)
         return tree.with_origin((), (*notes, *tree.notes))
+    from gateway.config.folder import gather
+
     written = gather(path)
     origin = Origin(environ, known_kinds, known_middleware, overrides or {})
     tree = build(written.root, origin, written.mistakes, whole=written.whole)

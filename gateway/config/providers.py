@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from gateway.config.base import Block, Count, Name, Seconds, Some, Text
 from gateway.config.references import MaskedUrl, Secret
-from gateway.config.secret_rules import check_provider_secret
+from gateway.config.secret_rules import check_header_value, check_provider_secret
 from gateway.config.server import HttpUrl
 from gateway.core.status import Status
 
@@ -16,6 +16,7 @@ _OWN_HEADERS = frozenset({
     "host", "content-length", "connection", "accept-encoding", "transfer-encoding", "te", "upgrade",
     "keep-alive", "trailer", "proxy-connection", "proxy-authorization", "expect", "content-type",
 })  # fmt: skip
+HeaderValue = Annotated[Secret, AfterValidator(check_header_value)]
 ProviderSecret = Annotated[Secret, AfterValidator(check_provider_secret)]
 
 
@@ -57,7 +58,7 @@ class Provider(Block):
         default=None,
         description="Several credentials; one that is refused or limited is passed over.",
     )
-    headers: Mapping[HeaderName, ProviderSecret] = Field(
+    headers: Mapping[HeaderName, HeaderValue] = Field(
         default_factory=dict[str, Secret], description="Headers sent with every call; never logged."
     )
     timeout: Timeout = Field(default_factory=Timeout, description="Time per phase.")

@@ -41,6 +41,13 @@ def check_provider_secret(secret: Secret) -> Secret:
     return secret
 
 
+def check_header_value(value: Secret) -> Secret:
+    """Refuse what no header can hold; one that is read from elsewhere is a secret and no placeholder."""
+    if _has_control(value.reveal()) or value.reveal() != value.reveal().strip():
+        raise PydanticCustomError("header_value", "must be one line of printable ASCII characters")
+    return check_provider_secret(value) if value.referred else value
+
+
 def check_door_secret(secret: Secret) -> Secret:
     """Refuse a key of this gateway that could be guessed."""
     text = secret.reveal()

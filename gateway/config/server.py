@@ -46,7 +46,7 @@ def http_url(url: str) -> str:
         known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:
         known = False
-    if not known or any(character.isspace() for character in url):
+    if not known or not url.isascii() or any(character.isspace() for character in url):
         raise PydanticCustomError("url", "must be a URL such as https://host/v1")
     if "@" in urlsplit(url).netloc:
         raise PydanticCustomError("url", "must not hold a user or password")
@@ -56,12 +56,13 @@ def http_url(url: str) -> str:
 
 
 HttpUrl = Annotated[Text, AfterValidator(http_url)]
+Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9.:%_-]*$")]
 
 
 class Admin(Block):
     """The second listener: /metrics, /admin/* and /docs."""
 
-    host: Text = Field(default="127.0.0.1", description="Address of the admin listener.")
+    host: Host = Field(default="127.0.0.1", description="Address of the admin listener.")
     port: Port = Field(default=4001, description="Port of the admin listener; 0 takes a free one.")
     key: Annotated[Secret, AfterValidator(check_door_secret)] | None = Field(
         default=None,
@@ -72,7 +73,7 @@ class Admin(Block):
 class Server(Block):
     """The listener for clients, its limits and its time limits."""
 
-    host: Text = Field(default="127.0.0.1", description="Address that clients connect to.")
+    host: Host = Field(default="127.0.0.1", description="Address that clients connect to.")
     port: Port = Field(
         default=4000, description="Port that clients connect to; 0 takes a free one."
     )

@@ -31,7 +31,7 @@ def test_a_good_tree_has_no_mistakes(check_text: Check) -> None:
         ("provider: b,", "provider: bb,", "bb,", 'models.fast.targets[1].provider: there is no provider "bb" (did you mean "b"?)'),
         ("weight: 2", "weight: 0", "0}", "models.fast.targets[1].weight: must be at least 1"),
         ("weight: 2", "weight: -1", "-1}", "models.fast.targets[1].weight: must be at least 1"),
-        ("weight: 2", "wieght: 2", "wieght", 'models.fast.targets[1]: unknown key "wieght" (did you mean "weight"?)'),
+        ("weight: 2", "wweight: 2", "wweight", 'models.fast.targets[1]: unknown key "wweight" (did you mean "weight"?)'),
         ("model: gpt}", "}", "{provider: a, }", 'models.fast.targets[0]: the key "model" is missing'),
         ('"claude-*": {', '"*laude-*": {', '"*laude', 'models.*laude-*: the name "*laude-*" has more than one star'),
         ("model: gpt}", 'model: "g-*"}', '"g-*"', 'models.fast.targets[0].model: has a star, but the name "fast" has none'),
@@ -44,7 +44,7 @@ def test_a_good_tree_has_no_mistakes(check_text: Check) -> None:
         ("secret: env:ACME_KEY", "hash: sha256:12", "sha256:12", "tenants.acme.keys[0].hash: has characters that are not allowed here"),
         ("secret: env:ACME_KEY", "expires: 2027-01-01", "{id: web", "tenants.acme.keys[0]: needs either secret or hash"),
         ("secret: env:ACME_KEY", "secret: env:ACME_KEY, expires: 1.1.2027", "1.1.2027", "tenants.acme.keys[0].expires: must be a day or a time"),
-        ("models: [fast", "modles: [fast", "modles", 'tenants.acme: unknown key "modles" (did you mean "models"?)'),
+        ("models: [fast", "modelss: [fast", "modelss", 'tenants.acme: unknown key "modelss" (did you mean "models"?)'),
         ("tenants:", "tenant:", "tenant:", 'unknown section "tenant" (did you mean "tenants"?)'),
     ],
 )  # fmt: skip
@@ -66,7 +66,7 @@ def test_reports_every_mistake_at_once_in_the_order_of_places(check_text: Check)
     found = check_text(
         """\
         server: {prot: 1, workers: 0, admin: {port: 70000}}
-        stores: {state: rediss, on_state_down: opne}
+        stores: {state: rediss, on_state_down: opeen}
         providers:
           a: {kind: opanai, timeout: {conect_s: 1, idle_s: "5"}}
           b: {kind: openai, api_key: env:UNSET}
@@ -190,6 +190,7 @@ def test_an_account_is_relayed_to_one_tenant(check_text: Check) -> None:
         ("server: {admin: }", "9:10: server.admin: is empty"),
         ("server: {admin: {key: }}", "9:18: server.admin.key: is empty"),
         ("server: {host: ''}", "9:16: server.host: is empty"),
+        ("server: {host: 'http://0.0.0.0'}", "9:16: server.host: has characters that are not allowed here"),
         ("server: {port: '4000'}", "9:16: server.port: must be a whole number"),
         ("server: {port: 4000.0}", "9:16: server.port: must be a whole number"),
         ("server: {port: true}", "9:16: server.port: must be a whole number"),
@@ -230,6 +231,9 @@ def test_refuses_wrong_values_with_their_place(check_text: Check, line: str, exp
     ("line", "expected"),
     [
         ("{kind: openai, api_key: a8f7s6, api_keys: [b8d7f6]}", "providers.c: has api_key and api_keys"),
+        ("{kind: openai, api_keys: [a8f7s6, b8d7f6, a8f7s6]}", "providers.c.api_keys[2]: is the same credential as at"),
+        ("{kind: openai, headers: {x-mode: env:PLACEHOLDER}}", "providers.c.headers.x-mode: is a placeholder"),
+        ("{kind: openai, base_url: 'http://bücher/v1'}", "providers.c.base_url: must be a URL"),
         ("{kind: openai, api_keys: []}", "providers.c.api_keys: is an empty list"),
         ("{kind: openai, http2: true}", "providers.c: proxy and http2 need transport: httpx"),
         ("{kind: openai, base_url: 'https://u:p@h/v1'}", "providers.c.base_url: must not hold a user or password"),
@@ -250,10 +254,33 @@ def test_refuses_wrong_values_with_their_place(check_text: Check, line: str, exp
     ],
 )  # fmt: skip
 def test_refuses_providers_that_cannot_work(check_text: Check, line: str, expected: str) -> None:
-    found = check_text(GOOD.replace("models:\n", f"  c: {line}\nmodels:\n", 1))
+    text = GOOD.replace("models:\n", f"  c: {line}\nmodels:\n", 1)
+
+    found = check_text(text, PLACEHOLDER="changeme")
 
     assert [each for each in found if each.split(": ", 1)[1].startswith(expected)], found
     assert all(each.startswith("4:") for each in found)
+
+
+def test_a_header_in_place_may_say_anything_but_a_second_line(check_text: Check) -> None:
+    text = GOOD.replace("kind: openai,", "kind: openai, headers: {x-mode: default, x-env: test},")
+
+    assert check_text(text) == []
+
+
+@pytest.mark.bug("K41")
+def test_patterns_between_which_nothing_decides_are_refused(check_text: Check) -> None:
+    text = "  {name}: {{targets: [{{provider: a, model: x}}]}}\n"
+    names = ["'*-mini'", "'gpt-*'", "'gpt-4*'", "'*-fast-mini'", "'*'", "'o-*-x'", "'o-*-y'"]
+    models = "".join(text.format(name=name) for name in names)
+
+    found = check_text(GOOD.replace("models:\n", f"models:\n{models}", 1))
+
+    assert [each.split(" at ")[0] for each in found] == [
+        '8:3: models.*-fast-mini: "*-fast-mini" fits names that "*-mini"',
+        '9:3: models.*: "*" fits names that "*-fast-mini"',
+        '9:3: models.*: "*" fits names that "*-mini"',
+    ]
 
 
 def test_bad_names_are_refused_where_they_stand(check_text: Check) -> None:

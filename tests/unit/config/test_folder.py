@@ -59,19 +59,19 @@ def test_an_entry_that_stands_twice_names_both_places(config: Path, write: Write
 def test_mistakes_of_all_files_come_together(config: Path, write: Write) -> None:
     write("a.yaml", "servr: {}\n" + provider("one"))
     write("b.yaml", "models: {m: {targets: [{provider: won, model: x}]}}\n")
-    write("tenants/acme.yaml", "modles: [m]\nmodels: [n]\n")
+    write("tenants/acme.yaml", "modelss: [m]\nmodels: [n]\n")
 
     assert words(config) == [
         'a.yaml:1:1: unknown section "servr" (did you mean "server"?)',
         'b.yaml:1:35: models.m.targets[0].provider: there is no provider "won" (did you mean "one"?)',
-        'tenants/acme.yaml:1:1: tenants.acme: unknown key "modles" (did you mean "models"?)',
+        'tenants/acme.yaml:1:1: tenants.acme: unknown key "modelss" (did you mean "models"?)',
         'tenants/acme.yaml:2:10: tenants.acme.models[0]: there is no model "n"',
     ]
 
 
 def test_a_file_that_cannot_be_read_makes_no_other_name_unknown(config: Path, write: Write) -> None:
     write("a.yaml", "providers: {one: {kind: openai}\n")
-    write("b.yaml", "models: {m: {targets: [{provider: one, model: x, wieght: 2}]}}\n")
+    write("b.yaml", "models: {m: {targets: [{provider: one, model: x, wweight: 2}]}}\n")
 
     assert [each.partition(": ")[0] for each in words(config)] == ["a.yaml:2:1", "b.yaml:1:50"]
 
