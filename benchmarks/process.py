@@ -76,15 +76,31 @@ def preferred() -> Generator[tuple[int, int]]:
     chosen = cores()
     cores_before = os.sched_getaffinity(0)
     nice_before = os.getpriority(os.PRIO_PROCESS, 0)
+    session_before = _session_nice()
     os.sched_setaffinity(0, {chosen[1]})
+    _prefer_session(_NICE)
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     try:
         yield chosen
     finally:
         os.sched_setaffinity(0, cores_before)
+        _prefer_session(session_before)
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, nice_before)
+
+
+def _prefer_session(nice: int) -> None:
+    # Where sessions are scheduled as groups, niceness counts inside the group only.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(nice))
+
+
+def _session_nice() -> int:
+    try:
+        return int(Path("/proc/self/autogroup").read_text().rpartition("nice ")[2])
+    except (OSError, ValueError):
+        return 0
 
 
 def _registry() -> Path:
@@ -145,6 +161,7 @@ class Process:
         def prepare() -> None:
             os.sched_setaffinity(0, {core})
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            _prefer_session(_NICE)
 
         with self.log.open("wb") as log:
             self.popen = subprocess.Popen(
