@@ -31,6 +31,7 @@ _QUOTA_CODES = frozenset(
         "billing_hard_limit_reached",
         "billing_not_active",
         "insufficient_balance",
+        "exceeded_current_quota_error",
         "arrearage",
     }
 )
@@ -45,16 +46,17 @@ _AUTH_CODES = frozenset(
     }
 )
 _CONTEXT = re.compile(
-    r"context (?:length|window|size|limit)|maximum context|max_model_len|prompt is too long"
-    r"|(?:input|prompt) (?:is )?too long|input tokens? (?:count )?exceed"
+    r"context (?:length|window|size|limit)|maximum (?:context|prompt length)|max_model_len"
+    r"|(?:prompt|input|request) (?:is )?too long|prompt exceeds max length|range of input length"
+    r"|input tokens? (?:count )?(?:\(\d+\) )?exceed|expected a string with maximum length"
     r"|exceeds? (?:the )?(?:maximum|max) (?:number of tokens|length|model length)"
-    r"|tokens exceeds? maximum|(?:input|prompt)[^.]{0,60} exceeds? [^.]{0,40}tokens?"
+    r"|tokens exceeds? maximum|exceed(?:s|ed)? (?:model )?token limit|max_new_tokens` must be"
     r"|reduce the length of|too many (?:input )?tokens|longer than the (?:model|maximum)",
     re.IGNORECASE,
 )
 _POLICY = re.compile(
     r"content (?:management )?polic|content[ _]filter|flagged|moderation|safety (?:system|filter|polic|reasons)"
-    r"|usage polic|acceptable use|inappropriate content|violat\w* [^.]{0,40}polic",
+    r"|usage (?:polic|guideline)|acceptable use|inappropriate content|violat\w* [^.]{0,40}polic",
     re.IGNORECASE,
 )
 _QUOTA = re.compile(

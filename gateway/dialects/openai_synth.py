@@ -7,35 +7,48 @@ from gateway.core.errors import UpstreamError
 from gateway.dialects.sse import frame
 
 _DONE = b"data: [DONE]\n\n"
+_KINDS = {"chat": "chat.completion.chunk", "completions": "text_completion"}
+_ON_EACH = ("id", "created", "model", "service_tier", "system_fingerprint")
+_NOT_ONCE = frozenset({*_ON_EACH, "object", "choices", "usage"})
 
 
 def synthesise(endpoint: str, body: bytes, *, include_usage: bool) -> bytes:
-    """Return a checked answer as a valid stream of few chunks: role, content, finish, usage when asked, end."""
+    """Return a checked answer as a valid stream: role, content, finish, usage when asked, end.
+
+    Raises UpstreamError `upstream_invalid_response` for an answer that has no choices.
+    """
     answer = codec.as_object(codec.decode(body))
     choices = answer.get("choices") if answer is not None else None
-    if answer is None or not isinstance(choices, list):
+    if answer is None or not isinstance(choices, list) or endpoint not in _KINDS:
         raise UpstreamError(
             "upstream_invalid_response", phase="answer", detail="no choices to stream"
         )
-    head = {
-        key: value for key, value in answer.items() if key not in {"choices", "usage", "object"}
-    }
-    head["object"] = "chat.completion.chunk" if endpoint == "chat" else "text_completion"
+    head = {key: answer[key] for key in _ON_EACH if key in answer}
+    head["object"] = _KINDS[endpoint]
+    once = {key: value for key, value in answer.items() if key not in _NOT_ONCE}
     frames: list[bytes] = []
     for place, item in enumerate(cast("list[object]", choices)):
         choice = dict(codec.as_object(item) or {})
         index = choice.pop("index", place)
-        finish = choice.pop("finish_reason", None) or "stop"
+        finish = choice.pop("finish_reason", None) or _finish_of(choice)
         deltas = _chat_deltas(choice) if endpoint == "chat" else [choice]
-        frames.extend(
-            _chunk(head, [{"index": index, **delta, "finish_reason": None}]) for delta in deltas
-        )
         last: dict[str, Any] = {"delta": {}} if endpoint == "chat" else {"text": ""}
-        frames.append(_chunk(head, [{"index": index, **last, "finish_reason": finish}]))
+        for delta in deltas:
+            said = {"index": index, **delta, "finish_reason": None}
+            frames.append(_frame({**head, "choices": [said], **once}))
+            once = {}
+        frames.append(
+            _frame({**head, "choices": [{"index": index, **last, "finish_reason": finish}]})
+        )
     if include_usage and answer.get("usage") is not None:
-        frames.append(frame(codec.encode({**head, "choices": [], "usage": answer["usage"]})))
+        frames.append(_frame({**head, "choices": [], "usage": answer["usage"]}))
     frames.append(_DONE)
     return b"".join(frames)
+
+
+def _finish_of(choice: dict[str, Any]) -> str:
+    message = codec.as_object(choice.get("message")) or {}
+    return "tool_calls" if message.get("tool_calls") else "stop"
 
 
 def _chat_deltas(choice: dict[str, Any]) -> list[dict[str, Any]]:
@@ -55,5 +68,5 @@ def _chat_deltas(choice: dict[str, Any]) -> list[dict[str, Any]]:
     return [first, {**choice, "delta": content}]
 
 
-def _chunk(head: dict[str, Any], choices: list[dict[str, Any]]) -> bytes:
-    return frame(codec.encode({**head, "choices": choices}))
+def _frame(chunk: dict[str, Any]) -> bytes:
+    return frame(codec.encode(chunk))

@@ -143,7 +143,8 @@ def _read_delta(fields: Json | None, index: int, state: _Choice, relayed: bool) 
         yield f"choice {index} begins without its role"
     if state.started and role is not None and not relayed:
         yield f"choice {index} repeats its role"
-    for call in fields.get("tool_calls") or []:
+    calls: list[Json] = fields.get("tool_calls") or []
+    for call in calls:
         yield from _read_call(call, state)
 
 
