@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,11 @@ _STDERR = 2
 class Worker:
     """One process that answers clients; everything it owns is built here and closed here."""
 
-    def __init__(self, tree: Tree, keys: KeyStore, registry: Registry) -> None:
+    def __init__(
+        self, tree: Tree, keys: KeyStore, registry: Registry, redactor: Redactor, sink: LogSink
+    ) -> None:
         self._tree = tree
-        redactor = Redactor(secret_values(tree))
-        self._sink = open_log(tree, redactor)
+        self._sink = sink
         self._metrics = Metrics(registry, VERSION)
         self._inflight = InFlight()
         self.drain = Drain(self._inflight, tree.server.drain_s)
@@ -112,18 +113,38 @@ class Worker:
         await self.drain.run()
         for listener in listeners:
             listener.stop_accepting()
+        await self.close()
+
+    async def close(self) -> None:
+        """End the background work and every connection to providers."""
         await self._inflight.stop_background()
         await self._client.aclose()
-        self._sink.close()
 
 
-def open_log(tree: Tree, redactor: Redactor) -> LogSink:
-    """Start the log of this process on its standard error."""
+@contextlib.contextmanager
+def logging_to_stderr(tree: Tree, redactor: Redactor) -> Iterator[LogSink]:
+    """Send the log of this process to its standard error."""
     level = tree.telemetry.log_level
     sink = LogSink(LineWriter(_STDERR), redactor, level=level, log_bodies=tree.telemetry.log_bodies)
     sink.start()
     bridge.install(sink, level)
-    return sink
+    try:
+        yield sink
+    finally:
+        sink.close()
+
+
+@contextlib.contextmanager
+def making_worker(
+    tree: Tree, keys: KeyStore, metrics: Path | None
+) -> Iterator[tuple[Worker, Registry]]:
+    """Build the worker of this process around its log and its metrics."""
+    redactor = Redactor(secret_values(tree))
+    with (
+        logging_to_stderr(tree, redactor) as sink,
+        contextlib.closing(Registry.create(metrics)) as registry,
+    ):
+        yield Worker(tree, keys, registry, redactor, sink), registry
 
 
 Command = Callable[[Seat, int, Path], Sequence[str]]
@@ -138,8 +159,7 @@ def serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
 
 
 async def _serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
-    with contextlib.closing(Registry.create()) as registry:
-        worker = Worker(tree, keys, registry)
+    with making_worker(tree, keys, None) as (worker, registry):
         data = data_listener(worker.edge(), bind(tree.server.host, tree.server.port))
         admin = _admin(tree, Exposition(registry.read))
         await worker.serve((data, admin), lambda: ready(data.url, admin.url))
@@ -152,8 +172,7 @@ def serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
 
 
 async def _serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
-    with contextlib.closing(Registry.create(metrics)) as registry:
-        worker = Worker(tree, keys, registry)
+    with making_worker(tree, keys, metrics) as (worker, _):
         data = data_listener(worker.edge(), socket.socket(fileno=fd))
         _leave_with_parent(worker.drain)
         await worker.serve((data,), lambda: None)
@@ -178,12 +197,14 @@ def serve_team(tree: Tree, command: Command, ready: Ready) -> int:
 
 
 async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
-    open_log(tree, Redactor(secret_values(tree)))
     first = bind(tree.server.host, tree.server.port, share=True)
     host, port = first.getsockname()[:2]
     more = (bind(host, port, share=True) for _ in range(tree.server.workers - 1))
     seats = [Seat(number, sock) for number, sock in enumerate((first, *more))]
-    with tempfile.TemporaryDirectory(prefix="llm-gateway-") as folder:
+    with (
+        logging_to_stderr(tree, Redactor(secret_values(tree))),
+        tempfile.TemporaryDirectory(prefix="llm-gateway-") as folder,
+    ):
         supervisor = Supervisor(seats, lambda seat, taken: command(seat, taken, Path(folder)))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
