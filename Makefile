@@ -81,11 +81,13 @@ $(VENV)/.pip:
 	echo "No working Python >= 3.11 with pip among: $(or $(PYTHON),$(CANDIDATES)). Name one: make PYTHON=/path/to/python3 ..." >&2; exit 1
 
 $(VENV)/.runtime: requirements/build.lock requirements/runtime.lock pyproject.toml | $(VENV)/.pip
+	@echo "installing the runtime into $(VENV), once" >&2
 	@$(INSTALL) --no-deps --require-hashes -r requirements/build.lock -r requirements/runtime.lock
 	@$(INSTALL) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.runtime
+	@echo "installing the test tools into $(VENV), once" >&2
 	@$(INSTALL) --no-deps --no-compile --require-hashes -r requirements/dev.lock
 	@touch $@
 
