@@ -132,3 +132,14 @@ def test_files_of_references_are_relative_to_their_own_file(config: Path, write:
     write("deep/a.yaml", "server: {port: file:port}\n")
 
     assert load(config, environ=ENVIRON, known_kinds=KINDS).server.port == 7003
+
+
+def test_a_link_that_leads_nowhere_is_a_mistake(config: Path, write: Write) -> None:
+    write("a.yaml", "server: {port: 1}\n")
+    (config / "b.yaml").symlink_to("b.yaml")
+    (config / "c.yaml").symlink_to("missing")
+
+    assert words(config) == [
+        "b.yaml: cannot be read: Too many levels of symbolic links",
+        "c.yaml: cannot be read: No such file or directory",
+    ]
