@@ -14,7 +14,7 @@ from benchmarks.summary import Run, figure, measured, missed, verdicts
 
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 LATEST: Final = RESULTS / "latest.json"
-_README: Final = REPOSITORY / "README.md"
+README: Final = REPOSITORY / "README.md"
 _BEGIN: Final = "<!-- bench:start -->"
 _END: Final = "<!-- bench:end -->"
 
@@ -116,14 +116,14 @@ def readme_table(run: Run) -> str:
     return f"{markdown_table(rows)}\n\n{_conditions(run)}\n"
 
 
-def update_readme(run: Run) -> None:
+def update_readme(run: Run, readme: Path = README) -> None:
     """Replace what stands between the two marks in README.md."""
-    text = _README.read_text(encoding="utf-8")
+    text = readme.read_text(encoding="utf-8")
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise ReadmeError(f"README.md has no {_BEGIN} ... {_END}")
-    _README.write_text(f"{before}{_BEGIN}\n{readme_table(run)}{_END}{after}", encoding="utf-8")
+    readme.write_text(f"{before}{_BEGIN}\n{readme_table(run)}{_END}{after}", encoding="utf-8")
 
 
 def save(run: Run) -> None:

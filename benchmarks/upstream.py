@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Sequence
 from typing import cast
 
 import uvloop
+
 from gateway.upstream.client import Client, Endpoint, EndpointSpec
 
 _BODY = b'{"id":"x","choices":[],"pad":"' + b"a" * 1100 + b'"}'
