@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def logging_to_stderr(tree: Tree, redactor: Redactor) -> Iterator[LogSink]:
+def logging_to_stderr(tree: Tree, redactor: Redactor) -> Generator[LogSink]:
     """Send the log of this process to its standard error."""
     level = tree.telemetry.log_level
     sink = LogSink(LineWriter(_STDERR), redactor, level=level, log_bodies=tree.telemetry.log_bodies)
@@ -137,7 +137,7 @@ def logging_to_stderr(tree: Tree, redactor: Redactor) -> Iterator[LogSink]:
 @contextlib.contextmanager
 def making_worker(
     tree: Tree, keys: KeyStore, metrics: Path | None
-) -> Iterator[tuple[Worker, Registry]]:
+) -> Generator[tuple[Worker, Registry]]:
     """Build the worker of this process around its log and its metrics."""
     redactor = Redactor(secret_values(tree))
     with (
