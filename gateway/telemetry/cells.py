@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from gateway.core.codec import JSONError, decode, encode
 from gateway.telemetry.segment import Region, Values, read_file, records
@@ -33,6 +33,7 @@ class Kind(IntEnum):
     GAUGE_MIN = 5
 
 
+_KINDS = frozenset(Kind)
 Labels = tuple[str, ...]
 Families = dict[str, dict[Labels, list[float]]]
 """Metric name to label values to doubles: one; of a histogram its sum, then its bucket counts."""
@@ -106,7 +107,10 @@ class Registry:
         self._found: dict[tuple[str, ...], tuple[Kind, Values, int, int]] = {}
         for segment in region.segments:
             for record in records(segment.snapshot()):
-                name, kind = _name_of(record.name), Kind(record.kind)
+                name = _name_of(record.name)
+                if not name or record.kind not in _KINDS:
+                    continue
+                kind = Kind(record.kind)
                 self._counts[name[0]] = self._counts.get(name[0], 0) + 1
                 self._found[name] = (kind, segment.values, record.at, record.count)
                 if kind >= Kind.GAUGE_SUM:
@@ -198,7 +202,12 @@ def paced(items: Iterable[_Item], turn: int) -> Iterator[_Item]:
 
 
 def _name_of(name: bytes) -> tuple[str, ...]:
-    return tuple(str(part) for part in decode(name))
+    """Return the parts of a record's name; none when it is not a name."""
+    try:
+        parts: object = decode(name)
+    except JSONError:
+        return ()
+    return tuple(map(str, cast("list[object]", parts))) if isinstance(parts, list) else ()
 
 
 def _merge(families: Families, data: bytes, *, alive: bool) -> None:
@@ -206,10 +215,7 @@ def _merge(families: Families, data: bytes, *, alive: bool) -> None:
         kind = record.kind
         if kind >= Kind.GAUGE_SUM and not alive:
             continue
-        try:
-            metric, *labels = _name_of(record.name)
-        except JSONError:
-            return
+        metric, *labels = _name_of(record.name) or ("",)
         values = list(struct.unpack_from(f"={record.count}d", data, 8 * record.at))
         series = families.setdefault(metric, {})
         before = series.get(tuple(labels))

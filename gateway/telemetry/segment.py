@@ -34,12 +34,13 @@ Values: TypeAlias = "memoryview[float]"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: `at` is the index of its first double, counted from the start of its segment."""
+    """One record: `at` is the index of its first double in the segment, `end` the byte after it."""
 
     kind: int
     at: int
     count: int
     name: bytes
+    end: int
 
 
 class Segment:
@@ -61,8 +62,9 @@ class Segment:
         size = _RECORD.size + 8 * count + len(name) + (-len(name) % 8)
         if start + size > SEGMENT:
             return None
-        body = start + _RECORD.size + 8 * count
-        self.memory[body : start + size] = name.ljust(start + size - body)
+        zeros = bytes(8 * count)  # the last writer may have died here, in the middle of a record
+        body = start + _RECORD.size
+        self.memory[body : start + size] = zeros + name.ljust(size - _RECORD.size - len(zeros))
         _RECORD.pack_into(self.memory, start, size, kind, count)
         self._used[1] = start + size
         return (start + _RECORD.size) // 8
@@ -83,7 +85,7 @@ def records(data: bytes) -> Iterator[Record]:
         values = at + _RECORD.size
         if size % 8 or size < _RECORD.size + 8 * count or at + size > end:
             return
-        yield Record(kind, values // 8, count, data[values + 8 * count : at + size])
+        yield Record(kind, values // 8, count, data[values + 8 * count : at + size], at + size)
         at += size
 
 
@@ -148,10 +150,18 @@ def _whole_segments(fd: int) -> int:
     """Return the bytes that are whole, valid segments; empty the file when it is something else."""
     size = os.fstat(fd).st_size
     whole = size - size % SEGMENT
-    if any(os.pread(fd, 8, offset) != _MAGIC for offset in range(0, whole, SEGMENT)):
+    if not all(_is_sound(os.pread(fd, SEGMENT, offset)) for offset in range(0, whole, SEGMENT)):
         whole = 0
     os.ftruncate(fd, whole)
     return whole
+
+
+def _is_sound(data: bytes) -> bool:
+    """Tell whether a segment's records fill what it says is used."""
+    end = _START
+    for record in records(data):
+        end = record.end
+    return data[:8] == _MAGIC and struct.unpack_from("=Q", data, 8) == (end,)
 
 
 def _allocate(fd: int, offset: int) -> None:

@@ -5,7 +5,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.telemetry.cells import OTHER, Kind, Registry, read
@@ -203,6 +203,22 @@ def test_the_next_worker_goes_on_from_the_counts(path: Path) -> None:
     }
 
 
+@pytest.mark.fault("L-6")
+def test_a_record_that_a_dead_worker_began_leaves_no_trace(path: Path) -> None:
+    Registry.create(path).close()
+    registry = Registry.create(path)
+    registry.counter("requests")
+    segment = registry._region.segments[0]
+    used = len(segment.snapshot())
+    segment.memory[used : used + 200] = b"\xff" * 200
+    registry.close()
+
+    after = Registry.create(path)
+    after.histogram("seconds", (), BOUNDS)
+
+    assert read([path])["seconds"][()] == [0.0] * 5
+
+
 def test_the_limit_holds_over_a_restart(path: Path) -> None:
     before = Registry.create(path, limit=2)
     before.counter("requests", ("a",))
@@ -266,7 +282,7 @@ def test_a_full_disk_does_not_stop_counting(path: Path) -> None:
 
 
 @given(cut=st.integers(min_value=0, max_value=400), noise=st.binary(max_size=64))
-def test_a_reader_survives_any_bytes(cut: int, noise: bytes) -> None:
+def test_a_walk_over_any_bytes_stays_inside(cut: int, noise: bytes) -> None:
     registry = Registry.create()
     registry.counter("requests", ("acme",)).inc()
     registry.histogram("seconds", (), BOUNDS).observe(1)
@@ -275,6 +291,26 @@ def test_a_reader_survives_any_bytes(cut: int, noise: bytes) -> None:
     data = whole[:cut] + noise + whole[cut + len(noise) :]
 
     assert all(8 * record.at + 8 * record.count <= len(data) for record in records(data))
+
+
+@settings(max_examples=30)
+@given(cut=st.integers(min_value=8, max_value=200), noise=st.binary(min_size=1, max_size=64))
+def test_a_damaged_region_neither_stops_a_reader_nor_the_next_writer(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, noise: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "0.cells"
+    registry = Registry.create(path)
+    registry.counter("requests", ("acme",)).inc()
+    registry.close()
+    data = path.read_bytes()
+    path.write_bytes(data[:cut] + noise + data[cut + len(noise) :])
+
+    read([path])
+
+    after = Registry.create(path)
+    after.counter("tokens", ("acme",)).inc()
+    assert read([path])["tokens"]["acme",][-1] >= 1
+    after.close()
 
 
 def test_descriptors_are_given_back(path: Path) -> None:
