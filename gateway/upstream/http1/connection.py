@@ -410,13 +410,13 @@ class Connection(asyncio.BufferedProtocol):
         elif self._phase == _BODY:
             self._fail(answer, "upstream_truncated", _reason(exc))
         else:
-            answer.stale = (
+            stale = (
                 self.reused
                 and not self._uploading
                 and not self._earlier
                 and self.clock() - self._sent_at <= REPEAT_WITHIN_S
             )
-            self._fail(answer, "upstream_unavailable", _reason(exc))
+            self._fail(answer, "upstream_unavailable", _reason(exc), stale=stale)
 
     def _refuse(self, reason: str) -> None:
         answer = self._answer
@@ -426,12 +426,12 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._fail(answer, "upstream_invalid_response", reason)
 
-    def _fail(self, answer: Http1Answer, code: str, detail: str) -> None:
+    def _fail(self, answer: Http1Answer, code: str, detail: str, *, stale: bool = False) -> None:
         if self._phase == _BODY:
             phase = "body"
         else:
             phase = "send" if self._uploading else "first_byte"
-        answer.fail(UpstreamError(code, phase=phase, detail=detail))
+        answer.fail(UpstreamError(code, phase=phase, detail=detail), stale=stale)
         self.close()
 
     def _stop(self, reason: str) -> NoReturn:
