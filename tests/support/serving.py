@@ -1,0 +1,101 @@
+"""A whole gateway on the running loop, so that a test sees its tasks and sockets."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from gateway.app import Worker
+from gateway.chain.secret_values import secret_values
+from gateway.cli.commands import known_kinds
+from gateway.config.loader import load
+from gateway.core import codec
+from gateway.server.listener import bind, data_listener
+from gateway.stores.registry import open_keys
+from gateway.telemetry.cells import Families, Registry
+from gateway.telemetry.logs import LogSink
+from gateway.telemetry.redact import Redactor
+from gateway.telemetry.writer import LineWriter
+
+KEY = "test-key-0123456789abcdef"
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+STREAM = {**CHAT, "stream": True}
+
+
+@dataclass
+class Serving:
+    """A gateway that answers. `log` is the file of its log."""
+
+    url: str
+    port: int
+    worker: Worker
+    registry: Registry
+    log: Path
+    client: httpx2.AsyncClient = field(repr=False)
+
+    async def post(
+        self, body: Mapping[str, Any] | bytes, path: str = "/v1/chat/completions", **headers: str
+    ) -> httpx2.Response:
+        """Send a request with the caller's key."""
+        content = body if isinstance(body, bytes) else codec.encode(body)
+        own = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.client.post(path, content=content, headers=own)
+
+    def series(self) -> Families:
+        """Return the metrics as they stand."""
+        return self.registry.read()
+
+
+def config_for(url: str, **more: Any) -> dict[str, Any]:
+    """Return a configuration with one provider and the model `m`; `provider`, `server` add to it."""
+    provider = {
+        "kind": "openai_compatible",
+        "base_url": url,
+        "api_key": "sk-upstream-0123456789abcdef",
+        "timeout": {"connect_s": 1, "pool_s": 0.5, "first_byte_s": 0.5, "idle_s": 0.5},
+        **more.pop("provider", {}),
+    }
+    target = {"provider": "up", "model": "m-upstream"}
+    return {
+        "providers": {"up": provider},
+        "models": {"m": {"targets": [target]}},
+        "tenants": {"acme": {"keys": [{"id": "k", "secret": KEY}], "models": ["m"]}},
+        **more,
+    }
+
+
+@asynccontextmanager
+async def serving(config: Mapping[str, Any], folder: Path) -> AsyncIterator[Serving]:
+    """Serve a configuration until the block ends."""
+    path = folder / "gateway.yaml"
+    path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))
+    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=())
+    redactor = Redactor(secret_values(tree))
+    log = folder / "gateway.log"
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    sink = LogSink(LineWriter(fd), redactor, level="debug")
+    sink.start()
+    registry = Registry.create()
+    worker = Worker(tree, open_keys("memory"), registry, redactor, sink)
+    sock = bind("127.0.0.1", 0)
+    listener = data_listener(worker.edge(), sock)
+    await listener.start()
+    own = httpx2.AsyncClient(
+        base_url=listener.url,
+        headers={"authorization": f"Bearer {KEY}"},
+        timeout=20,
+        trust_env=False,
+    )
+    try:
+        yield Serving(listener.url, sock.getsockname()[1], worker, registry, log, own)
+    finally:
+        await own.aclose()
+        listener.stop_accepting()
+        await worker.close()
+        sink.close()
+        registry.close()
+        os.close(fd)
