@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shared import ROOT, absent
+from tests.support.shared import ROOT, absent, require_shared
 
 KINDS = ["Security", "Removed", "Deprecated", "Added", "Changed", "Fixed"]
 DECISIONS = ROOT / "docs" / "decisions"
@@ -129,3 +129,8 @@ def test_what_is_absent_is_skipped_at_home_and_fails_the_build(
 
     with pytest.raises(outcome, match="a tool"):
         absent("a tool")
+
+
+def test_the_recordings_of_providers_are_there() -> None:
+    """Tests that are made from recordings vanish without them; the build shall not."""
+    assert (require_shared() / "recordings" / "index.json").is_file()
