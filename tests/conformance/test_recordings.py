@@ -1,0 +1,319 @@
+"""Every recorded exchange of OpenAI-style providers, through a real gateway: what was said is what arrives.
+
+The folder is `RECORDINGS`, or the one beside the project; recordings are told apart by their ids.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+
+from gateway.providers.registry import PROVIDERS
+from tests.support.gateway import Gateway, Replay, bearer, http, run_gateway, run_replay, wait_for
+from tests.support.recordings import (
+    DONE,
+    Json,
+    Recording,
+    Told,
+    account_ids,
+    event_ends,
+    events_of,
+    folder,
+    load,
+    parsed,
+    told,
+    without_model,
+)
+from tests.support.shared import absent
+
+RECORDINGS = load()
+STREAM_CUTS = ("whole", "event", "1", "7", "random,seed=1", "random,seed=2", "random,seed=3")
+CALLED = [r for r in RECORDINGS if r.endpoint != "models"]
+PLAIN_CUTS = ("whole", "7", "random,seed=1")
+OWN_STATUS = {400, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529}
+BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
+ERROR_KEYS = ("message", "type", "param", "code")
+Tokens = Counter[str]
+COUNTED = ("input", "output", "cached", "cache_write", "reasoning")
+AT_ONCE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A gateway in front of the replay upstream, and a client."""
+
+    gateway: Gateway
+    replay: Replay
+    client: httpx2.Client
+
+    def ask(self, recording: Recording, options: str = "") -> httpx2.Response:
+        """Ask what was asked when the recording was made; `options` are those of the replay."""
+        return self.client.request(**call(self.gateway, recording, options))
+
+
+def call(gateway: Gateway, recording: Recording, options: str) -> dict[str, Any]:
+    """Return the arguments of the request that a recording stands for."""
+    url = f"{gateway.url}/v1{recording.path}"
+    name = f"{recording.id}@{options}" if options else recording.id
+    if recording.endpoint == "models":
+        provider = f"{recording.id}-any" if options else recording.id
+        return {"method": "GET", "url": url, "headers": {"x-gateway-provider": provider}}
+    return {"method": "POST", "url": url, "json": {**recording.request, "model": name}}
+
+
+def configuration(replay: str) -> Json:
+    """Make two models of each recording: `<id>` is matched by its request, `<id>@<options>` by its id."""
+    providers: dict[str, Json] = {}
+    models: dict[str, Json] = {}
+    for recording in RECORDINGS:
+        base = recording.base.partition("/openai/deployments/")[0]
+        matched = f"{replay}/p/{recording.provider}/opt/ignore=stream_options{base}"
+        common: Json = {"kind": kind_of(recording), "api_key": "key-0123456789abcdefghij"}
+        if recording.api_version is not None:
+            common["api_version"] = recording.api_version
+        providers[recording.id] = {**common, "base_url": matched}
+        providers[f"{recording.id}-any"] = {
+            **common,
+            "base_url": f"{replay}/rec/{recording.id}{base}",
+        }
+        target = {"provider": recording.id, "model": recording.model}
+        models[recording.id] = {"targets": [target]}
+        steered = {"provider": f"{recording.id}-any", "model": "opt:*"}
+        models[f"{recording.id}@*"] = {"targets": [steered]}
+    tenant = {
+        "keys": [{"id": "test", "secret": bearer()["authorization"].removeprefix("Bearer ")}],
+        "models": list(models),
+        "providers": list(providers),
+    }
+    return {"providers": providers, "models": models, "tenants": {"replayed": tenant}}
+
+
+def kind_of(recording: Recording) -> str:
+    """Return the provider kind of that name, if it offers what was called; else the general one."""
+    row = PROVIDERS.get(recording.provider)
+    known = row is not None and recording.endpoint in row.endpoints
+    return recording.provider if known else "openai_compatible"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scene]:
+    place = tmp_path_factory.mktemp("recordings")
+    with (
+        run_replay(place, recordings=folder()) as replay,
+        run_gateway(configuration(replay.url), place) as gateway,
+        http(headers=bearer()) as client,
+    ):
+        yield Scene(gateway, replay, client)
+
+
+def cases(recordings: Iterable[Recording]) -> pytest.MarkDecorator:
+    """Run a test for each of these recordings; one skip says that there are none."""
+    return pytest.mark.parametrize("recording", [pytest.param(r, id=r.id) for r in recordings])
+
+
+def answered(*, stream: bool) -> list[Recording]:
+    return [r for r in RECORDINGS if r.status < 400 and r.is_stream is stream]
+
+
+def test_there_are_recordings() -> None:
+    if folder() is None:
+        absent("../shared with the recordings of providers")
+    assert len(RECORDINGS) > 0
+
+
+@cases(answered(stream=False))
+@pytest.mark.parametrize("pieces", PLAIN_CUTS)
+def test_a_plain_answer_is_what_the_provider_said(
+    scene: Scene, recording: Recording, pieces: str
+) -> None:
+    answer = scene.ask(recording, f"chunk={pieces}")
+
+    assert answer.status_code == recording.status, answer.text
+    if recording.request.get("stream"):
+        assert [event.data for event in events_of(answer.content)][-1] == DONE
+        return
+    assert answer.headers["content-type"].startswith("application/json")
+    assert without_model(answer.json()) == without_model(json.loads(recording.body))
+
+
+@cases(answered(stream=True))
+@pytest.mark.parametrize("pieces", STREAM_CUTS)
+def test_a_stream_is_what_the_provider_said(
+    scene: Scene, recording: Recording, pieces: str
+) -> None:
+    answer = scene.ask(recording, f"chunk={pieces}")
+
+    expected = told(events_of(recording.body), asks_usage=recording.asks_usage)
+    if expected.ending == "open":
+        expected = Told(expected.chunks, "done")
+    assert_told(answer, expected, recording)
+
+
+@cases(answered(stream=True))
+@pytest.mark.parametrize("how", ["cut", "cut in the middle", "reset"])
+async def test_a_stream_that_is_cut_ends_honestly(
+    scene: Scene, recording: Recording, how: str
+) -> None:
+    body = recording.body
+    ends = [0, *event_ends(body)]
+    if how == "cut in the middle":
+        places = list(zip(middles(ends, len(body)), ends, strict=True))
+    else:
+        places = [(end, end) for end in ends]
+    option = how.partition(" ")[0]
+    answers = await ask_all(scene.gateway, recording, [f"{option}={place}" for place, _ in places])
+
+    for (place, whole), answer in zip(places, answers, strict=True):
+        expected = told(events_of(body[:whole]), asks_usage=recording.asks_usage)
+        assert_told(answer, expected, recording, f"cut after {place} bytes")
+
+
+@cases(r for r in answered(stream=False) if r in CALLED)
+async def test_a_plain_answer_that_is_cut_is_an_error(scene: Scene, recording: Recording) -> None:
+    places = ("cut=1", "cut=50%", "cut=-1", "reset=50%")
+    for place, answer in zip(places, await ask_all(scene.gateway, recording, places), strict=True):
+        assert answer.status_code == 502, place
+        assert answer.json()["error"]["code"] == "upstream_truncated", place
+        assert answer.headers["x-request-id"]
+
+
+@cases(r for r in RECORDINGS if r.status >= 400)
+def test_an_error_says_what_the_provider_said(scene: Scene, recording: Recording) -> None:
+    answer = scene.ask(recording, "chunk=whole")
+
+    error = answer.json()["error"]
+    expected: Json = recording.expect.get("error") or {}
+    assert not [
+        word for word in account_ids(recording.raw["response"]["body"]) if word in answer.text
+    ]
+    assert answer.headers["x-request-id"]
+    if recording.status in {401, 402, 403}:
+        assert answer.status_code == 502
+        assert error["code"] == "upstream_auth"
+        assert expected.get("message", "-") not in answer.text
+        return
+    assert answer.status_code == (recording.status if recording.status in OWN_STATUS else 502)
+    assert {key: error[key] for key in ERROR_KEYS if key in expected} == {
+        key: expected[key] for key in ERROR_KEYS if key in expected
+    }
+    if "retry_after" in expected:
+        assert int(answer.headers["retry-after"]) >= float(expected["retry_after"])
+    if recording.status in {400, 404, 422}:
+        assert answer.headers["x-should-retry"] == "false"
+
+
+@cases(r for r in RECORDINGS if r.has_request)
+def test_the_request_is_one_that_the_provider_took(scene: Scene, recording: Recording) -> None:
+    answer = scene.ask(recording)
+
+    assert "replay_no_match" not in answer.text
+    sent = scene.replay.log()[-1]
+    assert sent["recording"] is not None, sent
+    quirks = PROVIDERS[kind_of(recording)].quirks
+    asked = {quirks.rename.get(name, name): value for name, value in recording.request.items()}
+    assert free(sent["body"]) == free(asked) | {"model": recording.model}
+
+
+@cases(r for r in CALLED if r.expect)
+def test_the_tokens_in_the_metrics_are_those_that_the_provider_counted(
+    counted: dict[str, dict[str, int]], recording: Recording
+) -> None:
+    usage: Json = recording.expect.get("usage") or {}
+
+    assert counted[recording.id] == {kind: usage[kind] for kind in COUNTED if usage.get(kind)}
+
+
+@pytest.fixture(scope="module")
+def counted(scene: Scene) -> dict[str, dict[str, int]]:
+    """Ask everything once, and return by how much the tokens in the metrics grew, by recording.
+
+    One scrape before and one after: an answer of /metrics is reused for a while.
+    """
+    before = scrape(scene.gateway)
+    for recording in CALLED:
+        scene.ask(recording, "chunk=whole")
+
+    def all_counted() -> dict[str, Tokens] | None:
+        after = scrape(scene.gateway)
+        seen = {r.id: after.get(r.id, Tokens()) - before.get(r.id, Tokens()) for r in CALLED}
+        return seen if all(tokens["requests"] == 1 for tokens in seen.values()) else None
+
+    found = wait_for(all_counted, 30, "one request of each recording")
+    return {
+        name: {k: n for k, n in tokens.items() if k in COUNTED} for name, tokens in found.items()
+    }
+
+
+def scrape(gateway: Gateway) -> dict[str, Tokens]:
+    """Return requests and tokens by recording."""
+    found: dict[str, Tokens] = {}
+    samples = gateway.metrics("gateway_tokens_total", "gateway_requests_total")
+    for labels, value in samples:
+        name = labels["model"].removesuffix("@*")
+        found.setdefault(name, Tokens())[labels.get("type", "requests")] += int(value)
+    return found
+
+
+def free(body: Json) -> Json:
+    """Return a request without what the gateway may add."""
+    return {key: value for key, value in body.items() if key != "stream_options"}
+
+
+def middles(ends: list[int], size: int) -> list[int]:
+    """Return a place inside each event."""
+    return [(start + end) // 2 for start, end in zip(ends, [*ends[1:], size], strict=True)]
+
+
+async def ask_all(
+    gateway: Gateway, recording: Recording, options: Iterable[str]
+) -> list[httpx2.Response]:
+    """Ask under each of these options, several at once."""
+    places = asyncio.Semaphore(AT_ONCE)
+    async with httpx2.AsyncClient(
+        trust_env=False, verify=False, timeout=30, headers=bearer()
+    ) as client:
+
+        async def ask(option: str) -> httpx2.Response:
+            async with places:
+                return await client.request(**call(gateway, recording, option))
+
+        return list(await asyncio.gather(*(ask(option) for option in options)))
+
+
+def assert_told(
+    answer: httpx2.Response, expected: Told, recording: Recording, where: str = ""
+) -> None:
+    """Check what a client sees: these chunks, then the terminator or one error and nothing after it."""
+    assert answer.headers["x-request-id"]
+    if not expected.chunks and expected.ending != "done":
+        assert answer.status_code >= 400, where
+        assert_error(answer.json()["error"], expected, recording, where)
+        return
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.content.endswith(BLANK_LINES), where
+    *seen, last = [event.data for event in events_of(answer.content)]
+    chunks = tuple(without_model(parsed(data)) for data in seen)
+    assert chunks == expected.chunks, where
+    if expected.ending == "done":
+        assert last == DONE, where
+    else:
+        assert DONE not in answer.text, where
+        assert_error(parsed(last)["error"], expected, recording, where)
+
+
+def assert_error(error: Json, expected: Told, recording: Recording, where: str) -> None:
+    """Check the error at the end of a stream: the provider's own, or that it was cut."""
+    assert error["message"], where
+    if expected.ending == "open":
+        assert error["code"] == "upstream_truncated", where
+        return
+    said: Json = recording.expect.get("error") or {}
+    assert {key: error[key] for key in ERROR_KEYS if key in said} == {
+        key: said[key] for key in ERROR_KEYS if key in said
+    }
