@@ -16,7 +16,6 @@ import uvloop
 from gateway.chain.compile import Compiler
 from gateway.chain.explain import describe
 from gateway.chain.local import local_door
-from gateway.chain.secret_values import secret_values
 from gateway.chain.snapshot import Current
 from gateway.config.schema import Tree
 from gateway.core.ports import KeyStore, StoredKey
@@ -45,7 +44,6 @@ from gateway.upstream.health import HealthBook
 from gateway.version import VERSION
 
 _log = logging.getLogger("gateway")
-_UPLOAD_LIMIT_BYTES = 536_870_912
 _STDIN = 0
 _STDERR = 2
 
@@ -80,7 +78,7 @@ class Worker:
             self._engine,
             dialect,
             body_limit=server.body_limit_bytes,
-            upload_limit=_UPLOAD_LIMIT_BYTES,
+            upload_limit=server.upload_limit_bytes,
             request_timeout_s=server.request_timeout_s,
             ping_interval_s=server.ping_interval_s,
         )
@@ -139,7 +137,7 @@ def making_worker(
     tree: Tree, keys: KeyStore, metrics: Path | None
 ) -> Generator[tuple[Worker, Registry]]:
     """Build the worker of this process around its log and its metrics."""
-    redactor = Redactor(secret_values(tree))
+    redactor = Redactor(tree.secrets())
     with (
         logging_to_stderr(tree, redactor) as sink,
         contextlib.closing(Registry.create(metrics)) as registry,
@@ -202,7 +200,7 @@ async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
     more = (bind(host, port, share=True) for _ in range(tree.server.workers - 1))
     seats = [Seat(number, sock) for number, sock in enumerate((first, *more))]
     with (
-        logging_to_stderr(tree, Redactor(secret_values(tree))),
+        logging_to_stderr(tree, Redactor(tree.secrets())),
         tempfile.TemporaryDirectory(prefix="llm-gateway-") as folder,
     ):
         supervisor = Supervisor(seats, lambda seat, taken: command(seat, taken, Path(folder)))

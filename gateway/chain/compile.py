@@ -101,7 +101,7 @@ class Compiler:
             max_waiting=entry.max_waiting,
             verify_tls=entry.verify_tls,
             ca_file=entry.ca_file,
-            allow_private=True if entry.allow_private is None else entry.allow_private,
+            allow_private=_allows_private(entry, row),
             transport=entry.transport,
             proxy=entry.proxy.reveal() if entry.proxy else None,
             http2=entry.http2,
@@ -141,6 +141,13 @@ class Compiler:
             health = self._health.target(name, "*")
             own[name] = Target(account, "*", 1, {}, health, name.encode())
         return own
+
+
+def _allows_private(entry: config_providers.Provider, row: Provider) -> bool:
+    """Whether a name may stand for a private address: not when the name is a public provider's own."""
+    if entry.allow_private is not None:
+        return entry.allow_private
+    return entry.base_url is not None or not row.needs_key
 
 
 def _static_headers(

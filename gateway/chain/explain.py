@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.chain.pending import PENDING
 from gateway.config.schema import Tree
 
 
@@ -43,6 +44,9 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
                 "providers": list(entry.providers),
                 "keys": [key.id for key in entry.keys],
                 "chain": [layer.kind for layer in tree.chain_of(name)],
+                "not_active": [
+                    layer.kind for layer in tree.chain_of(name) if layer.kind in PENDING
+                ],
             }
             for name, entry in sorted(tree.tenants.items())
             if tenant in (None, name)
@@ -60,6 +64,8 @@ def render(plan: Mapping[str, Any]) -> str:
         if tenant["providers"]:
             lines.append(f"  own accounts: {_join(tenant['providers'])}")
         lines.append(f"  chain: {' > '.join(tenant['chain']) or 'none'}")
+        if tenant["not_active"]:
+            lines.append(f"  not active in this version: {_join(tenant['not_active'])}")
     for name, model in plan["models"].items():
         lines.append(f"model {name} ({model['balance']})")
         for target in model["targets"]:

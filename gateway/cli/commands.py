@@ -3,10 +3,11 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from gateway.chain import explain
+from gateway.chain.pending import PENDING
 from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError
 from gateway.config.loader import check, load
@@ -17,7 +18,6 @@ from gateway.providers.registry import PROVIDERS
 from gateway.version import VERSION
 
 FINE, MISTAKE, DOWN = 0, 1, 3
-MIDDLEWARE: tuple[str, ...] = ()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,14 +39,19 @@ def known_kinds() -> Mapping[str, str]:
     return {kind: row.key_variable if row.base_url else "" for kind, row in PROVIDERS.items()}
 
 
-def load_tree(path: Path | None, overrides: Mapping[str, object] | None = None) -> Tree:
-    """Load a configuration for use."""
+def load_tree(
+    path: Path | None,
+    overrides: Mapping[str, object] | None = None,
+    found: Collection[str] = (),
+) -> Tree:
+    """Load a configuration for use; `found` are kinds whose server answers on this machine."""
     return load(
         path,
         environ=os.environ,
         known_kinds=known_kinds(),
-        known_middleware=MIDDLEWARE,
+        known_middleware=PENDING,
         overrides=overrides,
+        found=found,
     )
 
 
@@ -55,7 +60,7 @@ def _check(options: argparse.Namespace) -> int:
         options.path,
         environ=os.environ,
         known_kinds=known_kinds(),
-        known_middleware=MIDDLEWARE,
+        known_middleware=PENDING,
     )
     for mistake in mistakes:
         print(mistake)
@@ -94,7 +99,13 @@ def _serve(options: argparse.Namespace) -> int:
     arguments = ["--config", str(options.config)] if options.config else []
     for name, value in overrides.items():
         arguments += [f"--{name.removeprefix('server.')}", str(value)]
-    return serve(load_tree(options.config, overrides), arguments, options.seat)
+    found: Collection[str] = ()
+    if options.discover and options.config is None:
+        from gateway.cli.discover import discover
+
+        found = discover()
+        arguments.append("--discover")
+    return serve(load_tree(options.config, overrides, found), arguments, options.seat)
 
 
 def _keys(options: argparse.Namespace) -> int:

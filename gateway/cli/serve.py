@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gateway import app
+from gateway.chain.pending import pending_notes
 from gateway.cli.keys import make_key
 from gateway.cli.welcome import welcome
 from gateway.config.schema import Tree
@@ -67,7 +68,7 @@ class _Announcement:
             key=self._key,
             models=shown,
             example=example,
-            notes=self._tree.notes,
+            notes=(*self._tree.notes, *pending_notes(self._tree)),
         )
         print(text, flush=True)
 

@@ -34,12 +34,12 @@ def welcome(
 
 def _examples(address: str, key: str, model: str) -> list[str]:
     body = f'{{"model":"{model}","messages":[{{"role":"user","content":"Hello"}}]}}'
+    headers = f"-H \"Authorization: Bearer {key}\" -H 'Content-Type: application/json'"
     messages = '[{"role": "user", "content": "Hello"}]'
     return [
         "",
         "Try it:",
-        f'  curl -s {address}/v1/chat/completions -H "Authorization: Bearer {key}"'
-        f" -H 'Content-Type: application/json' -d '{body}'",
+        f"  curl -s {address}/v1/chat/completions {headers} -d '{body}'",
         "",
         "With the OpenAI SDK:",
         "  from openai import OpenAI",

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from gateway.config.build import Origin, build
@@ -23,19 +23,21 @@ def default_tree(
     data_dir: Path,
     known_providers: Mapping[str, str],
     overrides: Mapping[str, object] | None = None,
+    found: Collection[str] = (),
 ) -> Tree:
     """Return the tree used without a file; raises ConfigError when variables do not fit.
 
-    `known_providers` names the usual key variable of each kind, or an empty text.
+    `known_providers` names the usual key variable of each kind, or an empty text; `found` are kinds whose
+    server answers on this machine.
     """
-    data, notes = default_data(environ, known_providers)
+    data, notes = default_data(environ, known_providers, found)
     root = from_data(data, Place("built-in default"))
     tree = build(root, Origin(environ, known_providers, None, overrides or {}), [])
     return place_database(tree, data_dir).with_origin((), tuple(notes))
 
 
 def default_data(
-    environ: Mapping[str, str], known_providers: Mapping[str, str]
+    environ: Mapping[str, str], known_providers: Mapping[str, str], found: Collection[str] = ()
 ) -> tuple[dict[str, object], list[str]]:
     """Return the sections that hold without a file, and notes about keys that were left out."""
     providers: dict[str, object] = {}
@@ -49,6 +51,9 @@ def default_data(
             notes.append(f"{variable} holds a placeholder, so {kind} is left out.")
             continue
         providers[kind] = {"kind": kind, "api_key": f"env:{variable}"}
+        models[f"{kind}/*"] = {"targets": [{"provider": kind, "model": "*"}]}
+    for kind in sorted(found):
+        providers[kind] = {"kind": kind}
         models[f"{kind}/*"] = {"targets": [{"provider": kind, "model": "*"}]}
     if ECHO in known_providers:
         providers[ECHO] = {"kind": ECHO}

@@ -16,15 +16,17 @@ def load(
     known_kinds: Mapping[str, str],
     known_middleware: Collection[str] | None = None,
     overrides: Mapping[str, object] | None = None,
+    found: Collection[str] = (),
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
     `known_kinds` are the provider kinds with their usual variables: `{"openai": "OPENAI_API_KEY"}`.
     `known_middleware` None takes any kind in a chain. `overrides`: `{"server.port": 8080}`.
+    `found` are kinds whose server answers on this machine; only the built-in default takes them up.
     """
     data_dir, notes = data_directory(environ)
     if path is None:
-        tree = default_tree(environ, data_dir, known_kinds, overrides)
+        tree = default_tree(environ, data_dir, known_kinds, overrides, found)
         return tree.with_origin((), (*notes, *tree.notes))
     from gateway.config.folder import gather
 

@@ -78,7 +78,7 @@ class Provider(Block):
     ca_file: Text | None = Field(default=None, description="File of certificates to trust instead.")
     allow_private: bool | None = Field(
         default=None,
-        description="Allow addresses of private networks; default: allowed.",
+        description="Allow addresses of private networks; default: only below a `base_url` written here.",
     )
     transport: Literal["fast", "httpx"] = Field(
         default="fast",

@@ -82,6 +82,10 @@ class Server(Block):
     body_limit_bytes: Count = Field(
         default=20_971_520, description="Largest request body; a larger one is answered 413."
     )
+    upload_limit_bytes: Count = Field(
+        default=536_870_912,
+        description="Largest file passed on to a provider; never held in memory.",
+    )
     max_in_flight: Count = Field(
         default=2000,
         description="Requests at work at once; above it 503 `overloaded`, before any work.",

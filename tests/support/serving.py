@@ -1,22 +1,25 @@
 """A whole gateway on the running loop, so that a test sees its tasks and sockets."""
 
+import json
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from gateway.app import Worker
-from gateway.chain.secret_values import secret_values
+from gateway.chain.pending import PENDING
 from gateway.cli.commands import known_kinds
 from gateway.config.loader import load
 from gateway.core import codec
 from gateway.server.listener import bind, data_listener
 from gateway.stores.registry import open_keys
 from gateway.telemetry.cells import Families, Registry
+from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.logs import LogSink
 from gateway.telemetry.redact import Redactor
 from gateway.telemetry.writer import LineWriter
@@ -49,6 +52,23 @@ class Serving:
         """Return the metrics as they stand."""
         return self.registry.read()
 
+    def count(self, name: str, **labels: str) -> float:
+        """Return the sum of a metric's samples that carry these labels."""
+        text = Exposition(self.registry.read).render()[0].decode()
+        found = re.findall(rf"^{name}{{(.*)}} (\S+)$", text, re.MULTILINE)
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        return sum(float(value) for own, value in found if all(want in own for want in wanted))
+
+    @property
+    def running(self) -> int:
+        """How many requests are being answered."""
+        return len(self.worker._inflight)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the log lines of requests so far."""
+        lines = (json.loads(line) for line in self.log.read_bytes().splitlines())
+        return [line for line in lines if line.get("msg") == "request"]
+
 
 def config_for(url: str, **more: Any) -> dict[str, Any]:
     """Return a configuration with one provider and the model `m`; `provider`, `server` add to it."""
@@ -69,12 +89,14 @@ def config_for(url: str, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def serving(config: Mapping[str, Any], folder: Path) -> AsyncIterator[Serving]:
-    """Serve a configuration until the block ends."""
+async def serving(
+    config: Mapping[str, Any], folder: Path, **limits: float
+) -> AsyncIterator[Serving]:
+    """Serve a configuration until the block ends; `limits` replace those of its connections."""
     path = folder / "gateway.yaml"
     path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))
-    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=())
-    redactor = Redactor(secret_values(tree))
+    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=PENDING)
+    redactor = Redactor(tree.secrets())
     log = folder / "gateway.log"
     fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     sink = LogSink(LineWriter(fd), redactor, level="debug")
@@ -82,7 +104,8 @@ async def serving(config: Mapping[str, Any], folder: Path) -> AsyncIterator[Serv
     registry = Registry.create()
     worker = Worker(tree, open_keys("memory"), registry, redactor, sink)
     sock = bind("127.0.0.1", 0)
-    listener = data_listener(worker.edge(), sock)
+    edge = worker.edge()
+    listener = data_listener(replace(edge, limits=replace(edge.limits, **limits)), sock)
     await listener.start()
     own = httpx2.AsyncClient(
         base_url=listener.url,
