@@ -8,8 +8,6 @@ from gateway.core import codec
 from gateway.providers.auth import auth_headers
 from gateway.providers.edit import Edited, edit_request
 
-DEFAULT_REASONING = "inside"
-
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
@@ -27,7 +25,7 @@ class Quirks:
     ask_usage: bool = True
     usage_at: str = "own"
     done_required: bool = True
-    reasoning: str = DEFAULT_REASONING
+    reasoning: str = "inside"
     error_shape: str = "openai"
 
 

@@ -19,6 +19,7 @@ from gateway.providers.echo_text import (
     count_words,
     text_chunks,
     text_completion,
+    whole_number,
 )
 
 _JSON = ((b"content-type", b"application/json"),)
@@ -104,8 +105,8 @@ def _tokens(value: object) -> int:
 
 def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:
     inputs = _inputs(body)
-    dimensions = body.get("dimensions", _DIMENSIONS)
-    if not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
+    dimensions = whole_number(body, "dimensions", _DIMENSIONS)
+    if not 1 <= dimensions <= _MOST_DIMENSIONS:
         message = f"`dimensions` must be between 1 and {_MOST_DIMENSIONS}."
         raise BadRequest(message, "dimensions")
     packed = body.get("encoding_format") == "base64"

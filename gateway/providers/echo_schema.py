@@ -11,6 +11,7 @@ _MOST_ITEMS = 64
 _MOST_TEXT = 1024
 _MOST_VALUES = 2000
 _MOST_BYTES = 65_536
+_LEAST_STEP, _MOST_STEP = 1e-6, 1e12
 _FORMATS = {
     "date": "2025-01-01",
     "date-time": "2025-01-01T00:00:00Z",
@@ -28,7 +29,7 @@ _FORMATS = {
 def instance_of(schema: object, default_type: str = "object") -> object:
     """Return a small instance of a schema: required members only, first alternatives, least numbers.
 
-    A schema too large to look at gives an empty object.
+    A schema that is too large to look at gives an empty object.
     """
     root = as_object(schema) or {}
     if len(encode(root)) > _MOST_BYTES:
@@ -67,12 +68,10 @@ class _Maker:
         return False if kind == "boolean" else None
 
     def _make_object(self, schema: Mapping[str, Any], depth: int) -> dict[str, object]:
-        properties = as_object(schema.get("properties")) or {}
-        required = schema.get("required")
-        names = cast("list[object]", required) if isinstance(required, list) else []
+        properties = _properties(schema)
         return {
             name: self.make(as_object(properties.get(name)) or {}, "string", depth - 1)
-            for name in names[:_MOST_VALUES]
+            for name in _required(schema)[:_MOST_VALUES]
             if isinstance(name, str)
         }
 
@@ -121,14 +120,21 @@ def _without(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _merge(parts: list[Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in cast("list[dict[str, Any]]", parts):
-        properties = {**merged.get("properties", {}), **part.get("properties", {})}
-        required = [*merged.get("required", []), *part.get("required", [])]
-        merged = {**merged, **part}
-        if properties:
-            merged["properties"] = properties
-        if required:
-            merged["required"] = required
+        properties = {**_properties(merged), **_properties(part)}
+        required = [*_required(merged), *_required(part)]
+        merged = {**merged, **part, "properties": properties, "required": required}
+    if not merged["properties"] and not merged["required"]:
+        del merged["properties"], merged["required"]
     return merged
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return as_object(schema.get("properties")) or {}
+
+
+def _required(schema: Mapping[str, Any]) -> list[object]:
+    names = schema.get("required")
+    return cast("list[object]", names) if isinstance(names, list) else []
 
 
 def _kind(schema: Mapping[str, Any], default_type: str) -> str:
@@ -150,7 +156,9 @@ def _number(schema: Mapping[str, Any], name: str) -> float | None:
 
 def _least(schema: Mapping[str, Any], kind: str) -> float:
     """Return zero when it is allowed, else the allowed number nearest to it."""
-    step = _number(schema, "multipleOf") or 1
+    step = abs(_number(schema, "multipleOf") or 1)
+    if not _LEAST_STEP <= step <= _MOST_STEP:
+        step = 1
     low, high = _number(schema, "minimum"), _number(schema, "maximum")
     above, below = _number(schema, "exclusiveMinimum"), _number(schema, "exclusiveMaximum")
     value: float = 0

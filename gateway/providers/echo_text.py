@@ -10,6 +10,7 @@ from gateway.core import codec
 CREATED = 1_735_689_600
 """The time on every answer: it does not depend on when it was asked."""
 _MOST_CHOICES = 16
+_NO_LIMIT = 1 << 40
 _WORD = re.compile(r"\S+\s*|\s+")
 
 
@@ -31,12 +32,21 @@ def make_id(prefix: str, body: Mapping[str, Any]) -> str:
     return f"{prefix}-echo-{sha256(codec.encode(body)).hexdigest()[:24]}"
 
 
+def whole_number(body: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a field that must be a whole number; null and absent give the default."""
+    value = body.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        message = f"`{name}` must be a whole number."
+        raise BadRequest(message, name)
+    return value
+
+
 def choices_of(body: Mapping[str, Any]) -> int:
     """Return how many choices were asked for."""
-    count = body.get("n")
-    if count is None:
-        return 1
-    if not isinstance(count, int) or not 1 <= count <= _MOST_CHOICES:
+    count = whole_number(body, "n", 1)
+    if not 1 <= count <= _MOST_CHOICES:
         message = f"`n` must be between 1 and {_MOST_CHOICES}."
         raise BadRequest(message, "n")
     return count
@@ -51,14 +61,12 @@ def asks_usage(body: Mapping[str, Any]) -> bool:
 def limit(text: str, body: Mapping[str, Any]) -> tuple[str, str]:
     """Return the text as far as stop sequences and the token limit allow, and the finish reason."""
     stops = body.get("stop")
-    for stop in [stops] if isinstance(stops, str) else cast("list[object]", stops or []):
+    for stop in cast("list[object]", stops) if isinstance(stops, list) else [stops]:
         if isinstance(stop, str) and stop:
             text = text.partition(stop)[0]
-    most = body.get("max_completion_tokens", body.get("max_tokens"))
-    if most is None:
-        return text, "stop"
-    if not isinstance(most, int) or most < 1:
-        raise BadRequest("`max_tokens` must be a positive number.", "max_tokens")
+    most = whole_number(body, "max_completion_tokens", whole_number(body, "max_tokens", _NO_LIMIT))
+    if most < 1:
+        raise BadRequest("`max_tokens` must be at least 1.", "max_tokens")
     words = _WORD.findall(text)
     if len(words) <= most:
         return text, "stop"

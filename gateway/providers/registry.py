@@ -17,15 +17,29 @@ _OPENAI_ONLY = frozenset(
         "function_call",
         "functions",
         "logit_bias",
-        "logprobs",
         "modalities",
+        "prompt_cache_key",
+        "prompt_cache_retention",
         "safety_identifier",
         "service_tier",
         "store",
-        "top_logprobs",
         "user",
         "verbosity",
         "web_search_options",
+    }
+)
+_NOT_AT_COHERE = frozenset(
+    {
+        "audio",
+        "logit_bias",
+        "metadata",
+        "modalities",
+        "n",
+        "parallel_tool_calls",
+        "prediction",
+        "service_tier",
+        "store",
+        "top_logprobs",
     }
 )
 
@@ -141,9 +155,7 @@ _ROWS = (
         base_url="https://api.cerebras.ai/v1",
         key_variable="CEREBRAS_API_KEY",
         endpoints=_TEXT,
-        quirks=Quirks(
-            refuse=frozenset({"frequency_penalty", "logit_bias", "presence_penalty", "store"})
-        ),
+        quirks=Quirks(refuse=frozenset({"frequency_penalty", "logit_bias", "presence_penalty"})),
     ),
     Provider(
         kind="huggingface",
@@ -160,7 +172,6 @@ _ROWS = (
         base_url="https://api.moonshot.ai/v1",
         key_variable="MOONSHOT_API_KEY",
         endpoints=_CHAT | _OBJECTS,
-        quirks=Quirks(rename=_OLD_LIMIT),
     ),
     Provider(
         kind="zai",
@@ -243,7 +254,9 @@ _ROWS = (
         key_variable="COHERE_API_KEY",
         key_variables=("CO_API_KEY",),
         endpoints=_EMBED,
-        quirks=Quirks(rename=_OLD_LIMIT, error_shape="flat"),
+        quirks=Quirks(
+            rename=_OLD_LIMIT, refuse=_NOT_AT_COHERE, done_required=False, error_shape="flat"
+        ),
     ),
     Provider(
         kind="gemini",
@@ -252,7 +265,7 @@ _ROWS = (
         key_variable="GEMINI_API_KEY",
         key_variables=("GOOGLE_API_KEY",),
         endpoints=_EMBED | {"images"},
-        quirks=Quirks(reasoning="outside"),
+        quirks=Quirks(done_required=False, reasoning="outside"),
     ),
     Provider(
         kind="echo",
