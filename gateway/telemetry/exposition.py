@@ -32,7 +32,14 @@ Processes = Callable[[], Mapping[str, int]]
 class Exposition:
     """The answers to scrapes. `read` adds up the cells; `processes` names the workers of a supervisor."""
 
-    def __init__(self, read: Callable[[], Families], processes: Processes | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Families],
+        processes: Processes | None = None,
+        *,
+        fresh_s: float = _FRESH_S,
+    ) -> None:
+        self._fresh_s = fresh_s
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Cells(read))
         self._registry.register(_Processes(processes))
@@ -42,18 +49,27 @@ class Exposition:
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return the exposition and its content type, as the Accept header asks. Call it in a thread.
 
-        An answer is reused for 50 ms, or for ten times as long as it took.
+        An answer is reused for 50 ms, or for ten times as long as it took, and while the next one
+        is being written.
         """
         encode, content_type = choose_encoder(accept)
-        with self._lock:
-            now = clock.monotonic()
+        until, body = self._kept.get(content_type, (0.0, b""))
+        if clock.monotonic() < until or not self._lock.acquire(blocking=not body):
+            return body, content_type
+        try:
+            began = clock.monotonic()
             until, body = self._kept.get(content_type, (0.0, b""))
-            if now >= until:
+            if began >= until:
                 body = encode(self._registry)
                 done = clock.monotonic()
                 if len(self._kept) >= _MAX_KINDS:
                     self._kept.clear()
-                self._kept[content_type] = (done + max(_FRESH_S, _MAX_SHARE * (done - now)), body)
+                self._kept[content_type] = (
+                    done + max(self._fresh_s, _MAX_SHARE * (done - began)),
+                    body,
+                )
+        finally:
+            self._lock.release()
         return body, content_type
 
 

@@ -173,6 +173,11 @@ class AttemptCells:
         values[at + 1 + bisect_left(cell.bounds, duration_s)] += 1.0
         values[at] += duration_s
 
+    def broken(self, events: int) -> None:
+        """Count broken events of a stream."""
+        for _ in range(events):
+            self._metrics.stream_parse_failure(self._labels[0])
+
     def tokens(self, usage: Usage) -> None:
         """Observe the tokens of one answered call."""
         count = usage.input

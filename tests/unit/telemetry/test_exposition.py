@@ -145,7 +145,7 @@ def test_an_answer_is_reused_for_a_moment(registry: Registry) -> None:
         reads.append(1)
         return registry.read()
 
-    exposition = Exposition(read)
+    exposition = Exposition(read, fresh_s=60)
     threads = [threading.Thread(target=exposition.render) for _ in range(20)]
     for thread in threads:
         thread.start()
