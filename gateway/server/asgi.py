@@ -13,7 +13,7 @@ from urllib.parse import quote
 from gateway.core.errors import GatewayError, InputError
 from gateway.core.ids import accepted, new_request_id
 from gateway.server.exchange import Handler, Headers, Render
-from gateway.server.head import header_block
+from gateway.server.head import response_head, wants_close
 from gateway.server.limits import ConnectionLimits
 from gateway.server.request import check_single, split_target
 
@@ -193,7 +193,8 @@ class AsgiExchange:
         """Set the head of the answer."""
         if self.started:
             raise RuntimeError("the answer was started before")
-        header_block(headers)
+        wants_close(headers)
+        response_head(status, headers, b"", self._loop.time())
         self.started = True
         fields = list(headers)
         if status in (204, 304):

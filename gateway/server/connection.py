@@ -66,10 +66,38 @@ _census: "WeakKeyDictionary[ServerState, Census]" = WeakKeyDictionary()
 class Connection(asyncio.Protocol):
     """What of a connection does not depend on how requests are parsed."""
 
-    transport: asyncio.Transport
-    _limits: "ConnectionLimits"
+    __slots__ = (
+        "_body_since",
+        "_census",
+        "_connections",
+        "_current",
+        "_drained",
+        "_half_open",
+        "_limits",
+        "_phase",
+        "_read_deadline",
+        "_read_paused_at",
+        "_stalled_at",
+        "_timer",
+        "_timer_at",
+        "_writable",
+        "_write_deadline",
+        "client",
+        "closing",
+        "loop",
+        "transport",
+        "write_paused",
+    )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, server_state: "ServerState") -> None:
+    transport: asyncio.Transport
+
+    def __init__(
+        self,
+        limits: "ConnectionLimits",
+        loop: asyncio.AbstractEventLoop,
+        server_state: "ServerState",
+    ) -> None:
+        self._limits = limits
         self.loop = loop
         self.client = ""
         self.closing = False  # nothing is served after the requests that have arrived

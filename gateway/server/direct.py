@@ -9,13 +9,15 @@ from typing import Protocol
 from gateway.core.errors import InputError
 from gateway.core.ids import accepted, new_request_id
 from gateway.server.exchange import Headers
-from gateway.server.head import CLOSE, header_block, response_head
+from gateway.server.head import CLOSE, response_head, wants_close
 
 _log = logging.getLogger("gateway.server")
 
 _NONE, _LENGTH, _CHUNKED, _UNTIL_CLOSE = range(4)
 _JOIN_BYTES = 16 << 10
+_HOLD_BYTES = 64 << 10
 _LAST_CHUNK = b"0\r\n\r\n"
+_BODYLESS = (204, 304)
 
 
 class Link(Protocol):
@@ -49,30 +51,40 @@ class Link(Protocol):
 
 
 class DirectExchange:
-    """A request on a guarded connection; class attributes are what most requests never change."""
+    """A request on a guarded connection."""
 
-    started = False
-    ended = False
-    gone = False
-    bytes_out = 0
-    content_length: int | None = None
-    has_body = False
-    keep_alive = True
-    http11 = True
-    expects = False  # the client waits for `100 Continue`
-    complete = False  # the whole message has arrived
-    received = 0  # bytes of the body so far
-    buffered = 0
-    hold_above = 64 << 10  # reading stops when more than this is buffered
-    task: asyncio.Task[None] | None = None
-    _wake_above = sys.maxsize  # bytes of body that are of interest to whoever waits
-    _waiter: asyncio.Future[None] | None = None
-    _failure = ""
-    _request_id = ""
-    _callbacks: list[Callable[[], object]] | None = None
-    _framing = _NONE
-    _left = 0  # bytes that the declared length still allows
-    _head = b""
+    __slots__ = (
+        "_callbacks",
+        "_failure",
+        "_framing",
+        "_head",
+        "_index",
+        "_left",
+        "_link",
+        "_parts",
+        "_request_id",
+        "_waiter",
+        "_wake_above",
+        "buffered",
+        "bytes_out",
+        "complete",
+        "content_length",
+        "ended",
+        "expects",
+        "gone",
+        "has_body",
+        "headers",
+        "hold_above",
+        "http11",
+        "keep_alive",
+        "method",
+        "query",
+        "raw_path",
+        "received",
+        "received_at",
+        "started",
+        "task",
+    )
 
     def __init__(
         self,
@@ -88,7 +100,29 @@ class DirectExchange:
         self.headers = headers
         self._index = index
         self.received_at = link.loop.time()
+        self.content_length: int | None = None
+        self.has_body = False
+        self.keep_alive = True
+        self.http11 = True
+        self.expects = False  # the client waits for `100 Continue`
+        self.complete = False  # the whole message has arrived
+        self.received = 0  # bytes of the body so far
+        self.buffered = 0
+        self.hold_above = _HOLD_BYTES  # reading stops when more than this is buffered
+        self.task: asyncio.Task[None] | None = None
+        self.started = False
+        self.ended = False
+        self.gone = False
+        self.bytes_out = 0
         self._parts: list[bytes] = []
+        self._wake_above = sys.maxsize  # bytes of body that are of interest to whoever waits
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure = ""
+        self._request_id = ""
+        self._callbacks: list[Callable[[], object]] | None = None
+        self._framing = _NONE
+        self._left = 0  # bytes that the declared length still allows
+        self._head = b""
 
     # ------------------------------------------------------------ the request
 
@@ -209,29 +243,28 @@ class DirectExchange:
         """Set the head of the answer."""
         if self.started:
             raise RuntimeError("the answer was started before")
-        block = header_block(headers)
-        self.started = True
         link = self._link
         keep_alive = self.keep_alive and self.complete and not link.closing
-        if self.method == "HEAD" or status in (204, 304):
-            framing = b"" if length is None or status == 204 else b"content-length: %d\r\n" % length
+        if wants_close(headers):
+            keep_alive = False
+            framing = b""
+        else:
+            framing = b"" if keep_alive and self.http11 else CLOSE
+        if self.method == "HEAD" or status in _BODYLESS:
+            if length is not None and status != 204:
+                framing = b"content-length: %d\r\n%b" % (length, framing)
         elif length is not None:
             self._framing = _LENGTH
             self._left = length
-            framing = b"content-length: %d\r\n" % length
+            framing = b"content-length: %d\r\n%b" % (length, framing)
         elif self.http11:
             self._framing = _CHUNKED
-            framing = b"transfer-encoding: chunked\r\n"
+            framing = b"transfer-encoding: chunked\r\n" + framing
         else:
             self._framing = _UNTIL_CLOSE
-            framing = b""
-            keep_alive = False
-        if b"connection:" in block:
-            keep_alive = False
-        elif not keep_alive:
-            framing += CLOSE
+        self._head = response_head(status, headers, framing, link.loop.time())
         self.keep_alive = keep_alive
-        self._head = response_head(status, block, framing)
+        self.started = True
         if length is None:
             link.loop.call_soon(self.flush)
 
@@ -266,7 +299,11 @@ class DirectExchange:
             )
             self.abort()
             return
-        self._send(data, b"")
+        if self._framing == _CHUNKED:
+            self._send_chunk(data, b"")
+            return
+        if self._fits(data):
+            self._send(data)
 
     async def drain(self) -> None:
         """Wait until the client has taken most of what was written, or is gone."""
@@ -274,51 +311,63 @@ class DirectExchange:
 
     def end(self, data: bytes = b"") -> None:
         """Send the last content and complete the answer."""
-        if not self.started or self.ended:
+        if self.ended or not self.started:
             raise RuntimeError("an end outside of an answer")
         if self.gone:
             self.ended = True
             return
-        self._send(data, _LAST_CHUNK if self._framing == _CHUNKED else b"")
+        if self._framing == _CHUNKED:
+            self._send_chunk(data, _LAST_CHUNK)
+        elif self._fits(data):
+            self._send(data)
+            if self._left:
+                _log.error("request %s: content short of its length", self.request_id)
+                self.abort()
         if self.gone:
-            return
-        if self._left:
-            _log.error("request %s: the content ended before its length", self.request_id)
-            self.abort()
             return
         self.ended = True
         self._callbacks = None
         self._link.finished(self)
 
-    def _send(self, data: bytes, tail: bytes) -> None:
+    def _fits(self, data: bytes) -> bool:
+        """Take content off the declared length; cut the connection rather than send too much."""
+        if self._framing == _LENGTH:
+            self._left -= len(data)
+            if self._left < 0:
+                _log.error("request %s: content beyond its length", self.request_id)
+                self.abort()
+                return False
+        return True
+
+    def _send(self, data: bytes) -> None:
+        """Send content as it stands, with the head if that is due."""
+        head = self._head
+        if self._framing == _NONE:
+            data = b""
+        else:
+            self.bytes_out += len(data)
+        if not head:
+            self._link.transport.write(data)
+            return
+        self._head = b""
+        if len(data) > _JOIN_BYTES:
+            self._link.transport.writelines((head, data))
+        else:
+            self._link.transport.write(head + data)
+
+    def _send_chunk(self, data: bytes, tail: bytes) -> None:
+        """Send content as a chunk, or only `tail` when there is none."""
         head = self._head
         self._head = b""
         size = len(data)
-        framing = self._framing
-        if framing == _NONE:
-            data = b""
+        self.bytes_out += size
+        if size > _JOIN_BYTES:
+            lines = (b"%b%x\r\n" % (head, size), data, b"\r\n" + tail)
+            self._link.transport.writelines(lines)
+        elif size:
+            self._link.transport.write(b"%b%x\r\n%b\r\n%b" % (head, size, data, tail))
         else:
-            self.bytes_out += size
-            if framing == _CHUNKED:
-                if size > _JOIN_BYTES:
-                    lines = (head + b"%x\r\n" % size, data, b"\r\n" + tail)
-                    self._link.transport.writelines(lines)
-                    return
-                if size:
-                    data = b"%b%x\r\n%b\r\n%b" % (head, size, data, tail)
-                    self._link.transport.write(data)
-                    return
-                data = tail
-            elif framing == _LENGTH:
-                self._left -= size
-                if self._left < 0:
-                    _log.error("request %s: the content is longer than its length", self.request_id)
-                    self.abort()
-                    return
-                if size > _JOIN_BYTES and head:
-                    self._link.transport.writelines((head, data))
-                    return
-        self._link.transport.write(head + data if head else data)
+            self._link.transport.write(head + tail)
 
     def abort(self) -> None:
         """Cut the connection, visibly short of the end."""

@@ -2,6 +2,7 @@
 
 from email.utils import formatdate
 from http import HTTPStatus
+from operator import itemgetter
 
 from gateway.core import clock
 from gateway.core.errors import GatewayError
@@ -10,6 +11,8 @@ from gateway.server.exchange import Headers, Render
 _CRLF = b"\r\n"
 _pair = b": ".join
 _lines = _CRLF.join
+_name = itemgetter(0)
+_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 # Deleting these from a block of headers must leave nothing but the line ends put in here.
 _VISIBLE = bytes([9, *range(32, 127)])
 _PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
@@ -24,13 +27,18 @@ CLOSE = b"connection: close\r\n"
 class _Openings(dict[int, bytes]):
     """Status lines with the date; each is made once per second."""
 
-    second = 0
+    __slots__ = ("expire", "second")
 
-    def at(self, second: int, status: int) -> bytes:
-        if second != self.second:
-            self.clear()
-            self.second = second
-        return self[status]
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = 0.0
+        self.expire = 0.0  # on the monotonic clock, which the loop has at hand
+
+    def renew(self, now: float) -> None:
+        self.clear()
+        wall = clock.wall()
+        self.second = wall // 1
+        self.expire = now + 1 - wall % 1
 
     def __missing__(self, status: int) -> bytes:
         date = formatdate(self.second, usegmt=True)
@@ -43,21 +51,25 @@ class _Openings(dict[int, bytes]):
 _openings = _Openings()
 
 
-def header_block(headers: Headers) -> bytes:
-    """Join headers to lines; raises ValueError for control bytes, non-ASCII and framing headers."""
+def wants_close(headers: Headers) -> bool:
+    """Tell whether headers ask to close; raises ValueError for those that only the server makes."""
+    if _FRAMING.isdisjoint(map(_name, headers)):
+        return False
+    if (b"connection", b"close") not in headers:
+        raise ValueError("framing headers are made by the server")
+    return True
+
+
+def response_head(status: int, headers: Headers, framing: bytes, now: float) -> bytes:
+    """Write a whole head; `now` is monotonic. Raises ValueError for control bytes and non-ASCII."""
+    if now >= _openings.expire:
+        _openings.renew(now)
     if not headers:
-        return b""
+        return b"%b%b\r\n" % (_openings[status], framing)
     block = _lines(map(_pair, headers))
     if block.translate(None, _VISIBLE) != _CRLF * (len(headers) - 1):
         raise ValueError("a header of the answer holds a byte that may not stand there")
-    if b"content-length:" in block or b"transfer-encoding:" in block:
-        raise ValueError("framing headers are made by the server")
-    return block + _CRLF
-
-
-def response_head(status: int, block: bytes, framing: bytes) -> bytes:
-    """Join status line, a checked block of headers, and framing lines to a whole head."""
-    return b"%b%b%b\r\n" % (_openings.at(int(clock.wall()), status), block, framing)
+    return b"%b%b\r\n%b\r\n" % (_openings[status], block, framing)
 
 
 def refusal(error: GatewayError, request_id: str, render: Render, *, bodyless: bool) -> bytes:
@@ -72,5 +84,5 @@ def refusal(error: GatewayError, request_id: str, render: Render, *, bodyless: b
     if error.should_retry:
         headers.append((b"retry-after", b"1"))
     framing = b"content-length: %d\r\nconnection: close\r\n" % len(body)
-    head = response_head(error.http, header_block(headers), framing)
+    head = response_head(error.http, headers, framing, clock.monotonic())
     return head if bodyless else head + body

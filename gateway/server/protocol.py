@@ -15,7 +15,7 @@ from gateway.core.ids import accepted, new_request_id
 from gateway.server.connection import BODY, DRAIN, HEAD, IDLE, Connection
 from gateway.server.direct import DirectExchange
 from gateway.server.head import refusal
-from gateway.server.request import METHODS, check_head, head_size, split_target
+from gateway.server.request import METHODS, check_head, check_single, head_size, split_target
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -29,6 +29,22 @@ _log = logging.getLogger("gateway.server")
 class GuardedProtocol(Connection):
     """One connection; requests are served one after the other, a pipelined one in its turn."""
 
+    __slots__ = (
+        "_error",
+        "_fed",
+        "_fresh",
+        "_handler",
+        "_head_bytes",
+        "_headers",
+        "_parser",
+        "_parsing",
+        "_queue",
+        "_render",
+        "_server_state",
+        "_tasks",
+        "_url",
+    )
+
     def __init__(
         self,
         config: "Config",
@@ -36,11 +52,10 @@ class GuardedProtocol(Connection):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(_loop or asyncio.get_running_loop(), server_state)
         application = cast("Application", config.app)
+        super().__init__(application.limits, _loop or asyncio.get_running_loop(), server_state)
         self._handler = application.handler
         self._render = application.render
-        self._limits = application.limits
         self._server_state = server_state
         self._tasks = server_state.tasks
         self._parser: Any = httptools.HttpRequestParser(self)
@@ -100,9 +115,12 @@ class GuardedProtocol(Connection):
         method = METHODS.get(self._parser.get_method())
         if method is None:
             raise InputError("invalid_http", "This method is not known here.")
-        index = dict(headers[::-1])
+        index = dict(headers)
+        if len(index) != len(headers):
+            index = dict(headers[::-1])  # of several the first counts
+            check_single(headers)
         exchange = DirectExchange(self, method, split_target(target), headers, index)
-        check_head(exchange, self._parser, headers, index)
+        check_head(exchange, self._parser, index)
         if self._current is None:
             self._current = self._fresh = exchange
         elif len(self._queue) < limits.max_pipelined:
@@ -129,7 +147,8 @@ class GuardedProtocol(Connection):
             raise InputError("invalid_http", "Trailers are not accepted.")
         self._parsing = None
         self._fed = 0
-        self._resume_reading()
+        if self._read_paused_at:
+            self._resume_reading()
         if exchange is not None:
             exchange.finish_body()
         if self._read_paused_at:

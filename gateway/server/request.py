@@ -91,12 +91,8 @@ def head_size(headers: list[tuple[bytes, bytes]]) -> int:
     return sum(len(name) + len(value) + _LINE_BYTES for name, value in headers)
 
 
-def check_head(
-    exchange: Framed, parser: Parser, headers: list[tuple[bytes, bytes]], index: dict[bytes, bytes]
-) -> None:
+def check_head(exchange: Framed, parser: Parser, index: dict[bytes, bytes]) -> None:
     """Check what decides about framing, and note it; raises InputError `invalid_http`."""
-    if len(index) != len(headers):
-        check_single(headers)
     if b"connection" in index or not parser.should_keep_alive():
         _check_version(exchange, parser)
     host = index.get(b"host")

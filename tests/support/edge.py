@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -208,7 +209,11 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def serve(
-    *, mode: str = "direct", loop: str = "uvloop", limits: ConnectionLimits | None = None
+    *,
+    mode: str = "direct",
+    loop: str = "uvloop",
+    limits: ConnectionLimits | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> Generator[Running]:
     """Run a server until the block ends; `mode` is direct or asgi."""
     stub = Stub()
@@ -225,6 +230,7 @@ def serve(
         access_log=False,
         proxy_headers=False,
         timeout_graceful_shutdown=5,
+        ssl_context_factory=(lambda _config, _default: tls) if tls else None,
     )
     server = uvicorn.Server(config)
     sock = socket.create_server(("127.0.0.1", 0), backlog=512)

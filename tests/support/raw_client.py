@@ -1,6 +1,7 @@
 """A client made of a socket: what it is given is what goes out, byte for byte."""
 
 import socket
+import ssl
 import struct
 import time
 from dataclasses import dataclass
@@ -49,7 +50,12 @@ class RawClient:
     """One connection. Every wait is bounded by `timeout_s`."""
 
     def __init__(
-        self, address: Address, *, timeout_s: float = 5.0, receive_bytes: int | None = None
+        self,
+        address: Address,
+        *,
+        timeout_s: float = 5.0,
+        receive_bytes: int | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.sock = socket.socket(family, socket.SOCK_STREAM)
@@ -57,6 +63,8 @@ class RawClient:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.sock.settimeout(timeout_s)
         self.sock.connect(address)
+        if tls is not None:
+            self.sock = tls.wrap_socket(self.sock, server_hostname="localhost")
         self._buffer = b""
 
     def __enter__(self) -> Self:
