@@ -22,7 +22,8 @@ _FRESH_S = 0.05
 _MAX_SHARE = 10
 _LINES_PER_TURN = 50
 _SERIES_PER_TURN = 200
-_MAX_KINDS = 8
+_OPEN_TYPE = "application/openmetrics-text"
+_OPEN = f"{_OPEN_TYPE}; version=1.0.0"
 _TYPES = {Kind.COUNTER: "counter", Kind.HISTOGRAM: "histogram"}
 
 Processes = Callable[[], Mapping[str, int]]
@@ -52,7 +53,8 @@ class Exposition:
         An answer is reused for 50 ms, or for ten times as long as it took, and while the next one
         is being written.
         """
-        encode, content_type = choose_encoder(accept)
+        # The library trips over odd versions in the header; our names need no newer format.
+        encode, content_type = choose_encoder(_OPEN if _OPEN_TYPE in accept.lower() else "")
         until, body = self._kept.get(content_type, (0.0, b""))
         if clock.monotonic() < until or not self._lock.acquire(blocking=not body):
             return body, content_type
@@ -62,8 +64,6 @@ class Exposition:
             if began >= until:
                 body = encode(self._registry)
                 done = clock.monotonic()
-                if len(self._kept) >= _MAX_KINDS:
-                    self._kept.clear()
                 self._kept[content_type] = (
                     done + max(self._fresh_s, _MAX_SHARE * (done - began)),
                     body,

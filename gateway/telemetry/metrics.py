@@ -57,9 +57,9 @@ class Metrics:
         """Count a request that was refused before any work."""
         self.counter("gateway_shed_requests_total", reason).inc()
 
-    def stream_parse_failure(self, provider: str) -> None:
-        """Count a broken event in a provider's stream."""
-        self.counter("gateway_stream_parse_failures_total", provider).inc()
+    def stream_parse_failure(self, provider: str, events: int = 1) -> None:
+        """Count broken events in a provider's stream."""
+        self.counter("gateway_stream_parse_failures_total", provider).inc(events)
 
 
 def _row(name: str, labels: tuple[str, ...]) -> Metric:
@@ -175,8 +175,7 @@ class AttemptCells:
 
     def broken(self, events: int) -> None:
         """Count broken events of a stream."""
-        for _ in range(events):
-            self._metrics.stream_parse_failure(self._labels[0])
+        self._metrics.stream_parse_failure(self._labels[0], events)
 
     def tokens(self, usage: Usage) -> None:
         """Observe the tokens of one answered call."""

@@ -16,6 +16,7 @@ from gateway.telemetry.cells import Families, Registry
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import Metrics
 
+OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 OPEN = "application/openmetrics-text; version=1.0.0; q=0.9, text/plain;q=0.1"
 _PARSER = "text_string_to_metric_families"  # by name: one of the two is not typed
 HOSTILE = 'quo"te\\back\nline\u2028é{},='
@@ -57,7 +58,9 @@ def registry() -> Registry:
     [
         ("", "text/plain; version=0.0.4; charset=utf-8"),
         ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
-        (OPEN, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        (OPEN, OPEN_TYPE),
+        ("application/openmetrics-text; version=abc", OPEN_TYPE),
+        ("text/plain; version=x", "text/plain; version=0.0.4; charset=utf-8"),
         ("nonsense;;;,,,=", "text/plain; version=0.0.4; charset=utf-8"),
     ],
 )
