@@ -1,8 +1,14 @@
 """Options of the whole suite."""
 
+import asyncio
 import os
+from collections.abc import Callable, Mapping
 
+import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
+
+_LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 settings.register_profile("local", deadline=None, max_examples=100)
 settings.register_profile(
@@ -13,3 +19,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run the tests of a module that names `LOOPS` on each of these loops; all others on asyncio's."""
+    module = item.getparent(pytest.Module)
+    names: tuple[str, ...] = getattr(module.obj if module else None, "LOOPS", ("asyncio",))
+    return {name: _LOOPS[name] for name in names}

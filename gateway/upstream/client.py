@@ -4,8 +4,9 @@ It owns the pools of all endpoints; it holds no configuration and starts no task
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from gateway.upstream.addresses import Addresses
 from gateway.upstream.egress import Origin
 from gateway.upstream.http1.dial import Dialer
 from gateway.upstream.http1.endpoint import Http1Endpoint
@@ -18,16 +19,31 @@ from gateway.upstream.tls import make_context, stamp
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
+    from gateway.upstream.spec import Spawn
+
 __all__ = ["Answer", "Body", "Client", "Endpoint", "EndpointSpec", "Headers", "Timeouts"]
 
 
-class Client:
-    """All outgoing connections of one process; made once by the app, closed at its end."""
+class _Pool(Protocol):
+    @property
+    def used(self) -> int: ...
 
-    def __init__(self, *, resolver: Resolver | None = None) -> None:
+    def retire(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Client:
+    """All outgoing connections of one process; made once by the app, closed at its end.
+
+    `spawn` starts background work under a name; only endpoints of the transport "httpx" need it.
+    """
+
+    def __init__(self, *, resolver: Resolver | None = None, spawn: Spawn | None = None) -> None:
         self._resolver = resolver or Resolver()
-        self._pools: dict[Hashable, Pool] = {}
-        self._retired: list[Pool] = []
+        self._spawn = spawn
+        self._pools: dict[Hashable, _Pool] = {}
+        self._retired: list[_Pool] = []
 
     def endpoint(self, spec: EndpointSpec) -> Endpoint:
         """Return the endpoint of these settings; equal settings share one pool, across reloads too.
@@ -37,23 +53,40 @@ class Client:
         origin = Origin.parse(spec.base_url)
         ca = stamp(spec.ca_file)
         key = (
-            origin, spec.headers, spec.verify_tls, ca, spec.allow_private,
-            spec.max_connections, spec.max_waiting,
+            origin, spec.headers, spec.verify_tls, ca, spec.allow_private, spec.max_connections,
+            spec.max_waiting, spec.transport, spec.proxy, spec.http2,
         )  # fmt: skip
         pool = self._pools.get(key)
-        if pool is None:
+        addresses = Addresses(origin, self._resolver, allow_private=spec.allow_private)
+        if spec.transport == "httpx":
+            return self._httpx(key, pool, spec, addresses)
+        if spec.transport != "fast" or spec.proxy or spec.http2:
+            raise ValueError("a proxy or HTTP/2 needs the transport httpx")
+        if not isinstance(pool, Pool):
             context = make_context(ca, verify=spec.verify_tls) if origin.scheme == "https" else None
-            dialer = Dialer(origin, self._resolver, context, allow_private=spec.allow_private)
             pool = self._pools[key] = Pool(
-                dialer.connect,
+                Dialer(addresses, context).connect,
                 max_connections=spec.max_connections,
                 max_waiting=spec.max_waiting,
             )
         return Http1Endpoint(spec, HeadWriter(origin, spec.headers), pool)
 
+    def _httpx(
+        self, key: Hashable, pool: _Pool | None, spec: EndpointSpec, addresses: Addresses
+    ) -> Endpoint:
+        from gateway.upstream.client_httpx import HttpxEndpoint, HttpxPool
+
+        if self._spawn is None:
+            raise ValueError("the transport httpx needs a way to start background work")
+        if not isinstance(pool, HttpxPool):
+            alpn = ("h2",) if spec.http2 else ("http/1.1",)
+            context = make_context(stamp(spec.ca_file), verify=spec.verify_tls, alpn=alpn)
+            pool = self._pools[key] = HttpxPool(spec, addresses, context, self._spawn)
+        return HttpxEndpoint(spec, pool)
+
     def retain(self, endpoints: Iterable[Endpoint]) -> None:
-        """Keep the pools of these endpoints; close the connections of all others as they fall idle."""
-        wanted = {id(e.pool) for e in endpoints if isinstance(e, Http1Endpoint)}
+        """Keep the pools of these endpoints; the others close as they fall idle, but still work."""
+        wanted = {id(endpoint.pool) for endpoint in endpoints}
         for key, pool in tuple(self._pools.items()):
             if id(pool) not in wanted:
                 pool.retire()

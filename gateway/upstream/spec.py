@@ -1,11 +1,13 @@
 """What a caller says about an upstream and what it gets back: settings, the endpoint and the answer."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 Headers = Sequence[tuple[bytes, bytes]]
 Body = bytes | AsyncIterator[bytes] | None
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+"""Starts background work that nobody awaits, under a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,11 @@ class Endpoint(Protocol):
     @property
     def spec(self) -> EndpointSpec:
         """The settings this endpoint was made from."""
+        ...
+
+    @property
+    def pool(self) -> object:
+        """What endpoints of equal settings share; only its identity means something here."""
         ...
 
     async def send(

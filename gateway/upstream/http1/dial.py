@@ -10,13 +10,12 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import UpstreamError
-from gateway.upstream.egress import Origin, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.upstream.addresses import Addresses
     from gateway.upstream.http1.connection import Connection
-    from gateway.upstream.resolver import Resolver
     from gateway.upstream.spec import Timeouts
 
 HEAD_START_S: Final = 0.25
@@ -27,18 +26,10 @@ _IN_PROGRESS: Final = 115, 36, 10035
 class Dialer:
     """Connects to one origin, at checked addresses only."""
 
-    def __init__(
-        self,
-        origin: Origin,
-        resolver: Resolver,
-        context: ssl.SSLContext | None,
-        *,
-        allow_private: bool,
-    ) -> None:
-        self._origin = origin
-        self._resolver = resolver
+    def __init__(self, addresses: Addresses, context: ssl.SSLContext | None) -> None:
+        self._addresses = addresses
+        self._origin = addresses.origin
         self._context = context
-        self._allow_private = allow_private
 
     async def connect(
         self, make: Callable[[], Connection], timeouts: Timeouts, deadline: float
@@ -57,24 +48,10 @@ class Dialer:
                 "upstream_unavailable", phase="connect", sent=False, detail=_explain(error)
             ) from None
 
-    async def addresses(self) -> list[str]:
-        """Return the checked addresses of the origin, families in turn."""
-        origin = self._origin
-        found = (
-            (str(origin.literal),) if origin.literal else await self._resolver.resolve(origin.host)
-        )
-        for address in found:
-            reason = refusal(address, origin, allow_private=self._allow_private)
-            if reason:
-                raise UpstreamError(
-                    "upstream_unavailable", phase="connect", sent=False, detail=f"egress: {reason}"
-                )
-        return _in_turn(found)
-
     async def _connect(
         self, make: Callable[[], Connection], loop: asyncio.AbstractEventLoop
     ) -> Connection:
-        sock = await Race(loop, await self.addresses(), self._origin.port).run()
+        sock = await Race(loop, await self._addresses.find(), self._origin.port).run()
         try:
             if self._context is None:
                 _, connection = await loop.create_connection(make, sock=sock)
@@ -164,16 +141,6 @@ class Race:
         sock.close()
         self._error = OSError(code, os.strerror(code))
         self._next()
-
-
-def _in_turn(addresses: tuple[str, ...]) -> list[str]:
-    """Order addresses so that the families alternate, the first one's family first (RFC 8305)."""
-    first = [a for a in addresses if (":" in a) == (":" in addresses[0])]
-    other = [a for a in addresses if (":" in a) != (":" in addresses[0])]
-    ordered: list[str] = []
-    for index in range(max(len(first), len(other))):
-        ordered += first[index : index + 1] + other[index : index + 1]
-    return ordered
 
 
 def _explain(error: Exception) -> str:

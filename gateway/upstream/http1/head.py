@@ -58,8 +58,7 @@ class HeadWriter:
         return b"".join(parts)
 
     def _start(self, method: bytes, target: bytes) -> bytes:
-        if method not in _METHODS:
-            raise ValueError("unknown method")
+        check_method(method)
         check_target(target)
         start = b"%b %b%b" % (method, target, self._static)
         if len(self._starts) < _MANY:
@@ -97,6 +96,12 @@ def headers_of(head: bytes) -> list[tuple[bytes, bytes]]:
         name, _, value = line.partition(b":")
         headers.append((name.lower(), value.strip(b" \t")))
     return headers
+
+
+def check_method(method: bytes) -> None:
+    """Refuse with ValueError a method that no provider knows, and those that open tunnels."""
+    if method not in _METHODS:
+        raise ValueError("unknown method")
 
 
 def check_target(target: bytes) -> None:
