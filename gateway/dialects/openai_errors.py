@@ -69,6 +69,7 @@ _MAX_WORD = 128
 _MAX_TEXT = 65_536
 _MAX_EXTRA_BYTES = 8192
 _MAX_DEPTH = 6
+_MOST_COMPLAINTS = 8
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _ACCOUNT = re.compile(
     r"\b((?:org|proj|user|acct|team|sk|gsk|xai|pplx|csk|nvapi|hf|fw|key)[-_]|projects?[/:]|AIza"
@@ -139,23 +140,23 @@ def _detail_text(detail: object) -> str:
     """Return the words of a `detail`: a text, or a list of complaints about fields (Mistral, FastAPI)."""
     if isinstance(detail, str):
         return detail
-    if codec.as_object(detail) is not None:
-        return _detail_text([detail])
+    inner = codec.as_object(detail)
+    if inner is not None:
+        detail = inner["detail"] if isinstance(inner.get("detail"), str | list) else [inner]
     if not isinstance(detail, list):
-        return ""
-    texts: list[str] = []
-    for item in cast("list[object]", detail)[:8]:
-        fields = codec.as_object(item) or {}
-        place = fields.get("loc")
-        where = (
-            ".".join(str(part) for part in cast("list[object]", place))
-            if isinstance(place, list)
-            else ""
-        )
-        text = fields.get("msg") or fields.get("message")
-        if isinstance(text, str):
-            texts.append(f"{where}: {text}" if where else text)
-    return "; ".join(texts)
+        return detail if isinstance(detail, str) else ""
+    items = map(codec.as_object, cast("list[object]", detail)[:_MOST_COMPLAINTS])
+    return "; ".join(_complaint(item) for item in items if item is not None)
+
+
+def _complaint(item: Mapping[str, Any]) -> str:
+    text = item.get("msg") or item.get("message")
+    place = item.get("loc")
+    parts = cast("list[object]", place) if isinstance(place, list) else []
+    where = ".".join(str(part) for part in parts if isinstance(part, str | int))
+    if not isinstance(text, str):
+        return where
+    return f"{where}: {text}" if where else text
 
 
 def _status_in(said: Mapping[str, Any]) -> int:

@@ -54,7 +54,8 @@ class _Chunk(codec.Struct):
         """Return whether it is an error: as such, or words in the place of an answer (vLLM, Mistral)."""
         if self.error:
             return True
-        return self.choices is None and self.usage is None and bool(self.message or self.detail)
+        told = isinstance(self.message, str) or isinstance(self.detail, str | list)
+        return told and self.choices is None and self.usage is None
 
 
 _decode = codec.Decoder(_Chunk).decode

@@ -363,6 +363,14 @@ def test_secrets_are_taken_out_of_an_error() -> None:
     assert watched.error.message == "key *** is wrong"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [{"type": "x", "message": {"id": "m"}}, {"choices": [], "message": "m"}, {"detail": None}],
+)
+def test_a_message_beside_an_answer_is_no_error(value: object) -> None:
+    assert run(chunk("a") + event(value))[1].error is None
+
+
 def test_an_error_body_under_the_wrong_name_is_an_error() -> None:
     watched = watcher()
     assert watched.feed(b'{"error":{"code":404,"message":"not found"}}') == b""
