@@ -7,7 +7,8 @@ class Run:
     """One request of a caller, from its head to its last byte.
 
     Times are seconds of the monotonic clock. `model` is the configured name that metrics and logs may show;
-    `asked` is what the caller wrote.
+    `asked` is what the caller wrote. `code` is the machine code of the failure; while the request runs it is
+    only set by who cuts it. `ended_at`: when the answer was complete.
     """
 
     __slots__ = (
@@ -16,6 +17,7 @@ class Run:
         "code",
         "deadline",
         "detail",
+        "ended_at",
         "endpoint",
         "first_chunk_at",
         "key_id",
@@ -49,6 +51,7 @@ class Run:
         self.attempts = 0
         self.upstream_s = 0.0
         self.first_chunk_at: float | None = None
+        self.ended_at: float | None = None
         self.usage: Usage | None = None
         self.status = 0
         self.code = ""

@@ -44,6 +44,14 @@ class Attempt:
         if self.run.usage is not None:
             self._cells.tokens(self.run.usage)
 
+    def give_up(self) -> None:
+        """End the attempt because nobody waits for it any more: the client left, or this process does."""
+        self.end(self.run.code or "client_gone")
+
+    def note_broken(self, events: int) -> None:
+        """Count events of this attempt's stream that could not be read."""
+        self._cells.broken(events)
+
     def fail(self, error: UpstreamError) -> None:
         """End the attempt with an error: a credential that was refused or is out of quota rests."""
         self.end(error.code)

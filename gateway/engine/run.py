@@ -1,9 +1,11 @@
 """The way of one request to its provider: targets in order, credentials in turn, one answer."""
 
+import asyncio
+
 from gateway.chain.plan import Account, Key, Model, Target
 from gateway.core import clock, codec
 from gateway.core.call import Run
-from gateway.core.errors import InputError, UpstreamError
+from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.dialects.base import AnswerIsError
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
@@ -87,8 +89,13 @@ class Engine:
             if answer is not None:
                 answer.abort()
             raise
-        except BaseException:
-            attempt.end("client_gone")
+        except asyncio.CancelledError:
+            attempt.give_up()
+            if answer is not None:
+                answer.abort()
+            raise
+        except Exception as error:
+            attempt.end(error.code if isinstance(error, GatewayError) else "internal")
             if answer is not None:
                 answer.abort()
             raise

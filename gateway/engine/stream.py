@@ -42,7 +42,7 @@ class EventStream:
         self._watcher = watcher
         self._first = b""
         self._failure: Refusal | None = None
-        self._outcome = "client_gone"
+        self._outcome = ""
 
     async def open(self) -> None:
         """Wait for the first events, so that an error in their place is still a plain answer (S-3)."""
@@ -98,12 +98,17 @@ class EventStream:
 
     async def close(self) -> None:
         """Give the connection back; whatever is still to come is read for a moment, then cut."""
+        attempt, watcher = self._attempt, self._watcher
+        if watcher.broken:
+            attempt.note_broken(watcher.broken)
         if not self.finished:
-            self._attempt.run.usage = self._watcher.usage
-            self._attempt.end(self._outcome)
+            attempt.run.usage = watcher.usage
+            _end_early(attempt, self._outcome)
             self._answer.abort()
             return
-        await _linger(self._answer)
+        await _linger(self._answer, watcher)
+        if watcher.surplus:
+            attempt.run.warn(f"{watcher.surplus} events after the end of the stream were dropped")
 
 
 class ByteStream:
@@ -118,7 +123,7 @@ class ByteStream:
         self.finished = False
         self._answer = answer
         self._attempt = attempt
-        self._outcome = "client_gone"
+        self._outcome = ""
 
     async def next(self) -> bytes:
         """Return the next bytes; raises UpstreamError when the answer was cut."""
@@ -136,15 +141,22 @@ class ByteStream:
     async def close(self) -> None:
         """Give the connection back, or close it when the answer was not read to its end."""
         if not self.finished:
-            self._attempt.end(self._outcome)
+            _end_early(self._attempt, self._outcome)
             self._answer.abort()
 
 
-async def _linger(answer: Answer) -> None:
+def _end_early(attempt: Attempt, outcome: str) -> None:
+    if outcome:
+        attempt.end(outcome)
+    else:
+        attempt.give_up()
+
+
+async def _linger(answer: Answer, watcher: Watcher) -> None:
     """Read past the terminator so that the connection can serve again; a slow end is cut instead."""
     try:
         async with asyncio.timeout(_LINGER_S):
-            while await answer.read():
-                pass
+            while data := await answer.read():
+                watcher.feed(data)
     except (TimeoutError, UpstreamError):
         answer.abort()

@@ -5,52 +5,58 @@ The only place that starts background tasks, so that none is ever orphaned.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from gateway.core.call import Run
+
 _log = logging.getLogger("gateway")
+_AGAIN_S = 1.0
 
 
 class InFlight:
     """Tasks of requests being answered, and the background tasks of the process."""
 
     def __init__(self) -> None:
-        self._requests: set[asyncio.Task[Any]] = set()
+        self._requests: dict[asyncio.Task[Any], Run] = {}
         self._background: set[asyncio.Task[Any]] = set()
-        self._idle: asyncio.Event | None = None
+        self._waiters: set[asyncio.Event] = set()
         self.cutting = False
 
     def __len__(self) -> int:
         return len(self._requests)
 
-    def enter(self, task: asyncio.Task[Any]) -> None:
+    def enter(self, task: asyncio.Task[Any], run: Run) -> None:
         """Count a request."""
-        self._requests.add(task)
+        self._requests[task] = run
 
     def leave(self, task: asyncio.Task[Any]) -> None:
         """Forget a request; wakes whoever waits for none to be left."""
-        self._requests.discard(task)
-        if self._idle is not None and not self._requests:
-            self._idle.set()
+        self._requests.pop(task, None)
+        if self._waiters and not self._requests:
+            for waiter in self._waiters:
+                waiter.set()
 
     async def wait_idle(self, timeout_s: float) -> bool:
         """Wait until no request is left; False when the time was up first."""
         if not self._requests:
             return True
-        self._idle = asyncio.Event()
+        waiter = asyncio.Event()
+        self._waiters.add(waiter)
         try:
             async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
+                await waiter.wait()
         except TimeoutError:
             return False
         finally:
-            self._idle = None
+            self._waiters.discard(waiter)
         return True
 
     def cut(self) -> None:
         """End every request that is still running: its handler tells the client honestly."""
         self.cutting = True
-        for task in tuple(self._requests):
+        for task, run in tuple(self._requests.items()):
+            run.code = "draining"
             task.cancel()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -59,6 +65,15 @@ class InFlight:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[None]:
+        """Run background work that must not end before the process does: after a failure it begins anew."""
+        return self.spawn(self._repeat(work, name), name)
+
+    async def _repeat(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        while True:
+            await self._guard(work(), name)
+            await asyncio.sleep(_AGAIN_S)
 
     async def _guard(self, work: Coroutine[Any, Any, None], name: str) -> None:
         try:

@@ -132,5 +132,6 @@ async def _write_stream(
         if not exchange.started:
             exchange.start(200, reply_headers(run, stream.headers), length=stream.length)
         await relay_stream(exchange, stream, pinger)
+        run.ended_at = clock.monotonic()
     finally:
         await stream.close()

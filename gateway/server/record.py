@@ -18,10 +18,19 @@ class Recorder:
         self._sink = sink
         self._cells: dict[tuple[str, str, str], RequestCells] = {}
 
+    def begin(self) -> None:
+        """Count a request as being handled, until it is recorded."""
+        self._metrics.in_flight.inc()
+
+    def shed(self, reason: str) -> None:
+        """Count a request that is refused before any work."""
+        self._metrics.shed(reason)
+
     def record(self, exchange: Exchange, run: Run) -> None:
         """Write a request down; called once, on every ending."""
-        now = clock.monotonic()
-        duration_s = now - run.started
+        self._metrics.in_flight.dec()
+        ended_at = clock.monotonic() if run.ended_at is None else run.ended_at
+        duration_s = ended_at - run.started
         overhead_s = (
             max(0.0, duration_s - run.upstream_s)
             if run.first_chunk_at is None

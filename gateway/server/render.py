@@ -12,8 +12,14 @@ _JSON = (b"content-type", b"application/json")
 
 
 def render_error(exchange: Exchange, dialect: Dialect, error: GatewayError, run: Run) -> None:
-    """Answer with an error; inside a stream, end it with the dialect's error frames and no terminator."""
+    """Answer with an error; inside a stream, end it with the dialect's error frames and no terminator.
+
+    Bytes of another kind that have begun are cut: there an error could only pass for content.
+    """
     if exchange.gone or exchange.ended:
+        return
+    if exchange.started and not run.stream:
+        exchange.abort()
         return
     if exchange.started:
         exchange.end(_frames(dialect, error, run.request_id))

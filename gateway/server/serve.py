@@ -58,19 +58,22 @@ class Handler:
         run = Run(
             exchange.request_id, "other", started, started + self._admission.request_timeout_s
         )
-        self._inflight.enter(task)
+        self._inflight.enter(task, run)
+        self._recorder.begin()
         exchange.on_gone(task.cancel)
         try:
             await self._answer(exchange, run)
+            if exchange.gone:
+                # It left between its last chance to be noticed and the last byte.
+                self._refuse(exchange, run, GatewayError("client_gone"))
         except GatewayError as error:
             self._refuse(exchange, run, error)
         except asyncio.CancelledError:
             if not exchange.gone and not self._inflight.cutting:
                 raise
             task.uncancel()
-            self._refuse(
-                exchange, run, GatewayError("client_gone" if exchange.gone else "draining")
-            )
+            code = "client_gone" if exchange.gone else "draining"
+            self._refuse(exchange, run, GatewayError(code))
         except Exception:
             _log.exception("request %s failed", run.request_id)
             self._refuse(exchange, run, GatewayError("internal"))
@@ -80,9 +83,9 @@ class Handler:
 
     async def _answer(self, exchange: Exchange, run: Run) -> None:
         if self._drain.refusing:
-            raise OverloadError("draining")
+            raise self._shed("draining")
         if len(self._inflight) > self._admission.max_in_flight:
-            raise OverloadError("overloaded")
+            raise self._shed("overloaded")
         match = routes.find(exchange.raw_path)
         principal: Principal = authenticate(exchange, self._current.snapshot)
         run.tenant = principal.tenant
@@ -95,7 +98,15 @@ class Handler:
             raise InputError("method_not_allowed", detail=", ".join(route.methods))
         await self._kinds.answer(exchange, run, principal, match)
 
+    def _shed(self, code: str) -> OverloadError:
+        self._recorder.shed(code)
+        return OverloadError(code)
+
     def _refuse(self, exchange: Exchange, run: Run, error: GatewayError) -> None:
+        """Tell the caller; once the answer is complete, what goes wrong behind it changes nothing (K04)."""
+        if exchange.ended and not exchange.gone:
+            run.code = ""
+            return
         run.code = error.code
         run.status = error.http
         run.detail = error.detail
