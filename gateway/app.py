@@ -35,6 +35,7 @@ from gateway.server.supervisor import Seat, Supervisor
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Registry, read
 from gateway.telemetry.exposition import Exposition
+from gateway.telemetry.lag import LagSampler
 from gateway.telemetry.logs import LogSink
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.redact import Redactor
@@ -61,9 +62,10 @@ class Worker:
         self.drain = Drain(self._inflight, tree.server.drain_s)
         self._client = Client()
         self._compiler = Compiler(self._client, HealthBook(), local_door, redactor)
-        self._current = Current(self._compiler.compile(tree, keys.load(), 1))
-        self._metrics.config_generation.set(1)
         self._follower = KeyFollower(keys, self._take_keys)
+        self._current = Current(self._compiler.compile(tree, self._follower.first(), 1))
+        self._metrics.config_generation.set(1)
+        self._lag = LagSampler(self._metrics, lambda: sink.lost)
         self._engine = Engine(self._metrics, redactor)
 
     def _take_keys(self, rows: Iterable[StoredKey]) -> None:
@@ -103,7 +105,8 @@ class Worker:
         listeners = tuple(listeners)
         for listener in listeners:
             await listener.start()
-        self._inflight.spawn(self._follower.run(), "key follower")
+        self._inflight.keep(self._follower.run, "key follower")
+        self._lag.start()
         tune_process()
         ready()
         await self.drain.wait_asked()
@@ -111,12 +114,19 @@ class Worker:
         await self.drain.run()
         for listener in listeners:
             listener.stop_accepting()
+        await self.drain.finish(_all_closed(listeners))
         await self.close()
 
     async def close(self) -> None:
         """End the background work and every connection to providers."""
+        self._lag.stop()
         await self._inflight.stop_background()
         await self._client.aclose()
+
+
+async def _all_closed(listeners: Iterable[Listener]) -> None:
+    for listener in listeners:
+        await listener.wait_closed()
 
 
 @contextlib.contextmanager

@@ -1,12 +1,14 @@
 """Leaving in order: readiness off, a moment to be noticed, no new work, wait, cut, gone (L-1, L-2)."""
 
 import asyncio
+from collections.abc import Coroutine
 from enum import Enum
+from typing import Any
 
 from gateway.lifecycle.inflight import InFlight
 
 _ANNOUNCE_S = 0.3
-_LAST_WORDS_S = 2.0
+_LAST_WORDS_S = 0.5
 
 
 class Phase(Enum):
@@ -24,6 +26,7 @@ class Drain:
         self.phase = Phase.SERVING
         self._inflight = inflight
         self._drain_s = drain_s
+        self._limit = 0.0
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -50,20 +53,25 @@ class Drain:
     async def run(self) -> None:
         """Let the running requests finish within the limit, then end them."""
         self.phase = Phase.LEAVING
-        await self._pause(_ANNOUNCE_S)
+        await self._unless_hurried(asyncio.sleep(_ANNOUNCE_S), _ANNOUNCE_S)
         self.phase = Phase.REFUSING
-        idle = asyncio.ensure_future(self._inflight.wait_idle(self._drain_s))
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait((idle, hurry), return_when=asyncio.FIRST_COMPLETED)
-        for waiting in (idle, hurry):
-            waiting.cancel()
+        self._limit = asyncio.get_running_loop().time() + self._drain_s
+        await self._unless_hurried(self._inflight.wait_idle(self._drain_s), self._drain_s)
         if len(self._inflight):
             self._inflight.cut()
             await self._inflight.wait_idle(_LAST_WORDS_S)
 
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._hurry.wait()
-        except TimeoutError:
-            return
+    async def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what remains to be done in what is left of the limit; a short moment is always left."""
+        left_s = self._limit - asyncio.get_running_loop().time()
+        await self._unless_hurried(work, max(left_s, _LAST_WORDS_S))
+
+    async def _unless_hurried(self, work: Coroutine[Any, Any, object], limit_s: float) -> None:
+        """Do some work for at most `limit_s` seconds, or until told to hurry; then it is cancelled."""
+        doing = asyncio.ensure_future(work)
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        both = (doing, hurry)
+        await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        for each in both:
+            each.cancel()
+        await asyncio.gather(*both, return_exceptions=True)

@@ -17,7 +17,12 @@ class KeyFollower:
     def __init__(self, store: KeyStore, swap: Callable[[Iterable[StoredKey]], None]) -> None:
         self._store = store
         self._swap = swap
+        # Before any row is read: a change in between is then seen as one.
         self._seen = store.version()
+
+    def first(self) -> Iterable[StoredKey]:
+        """Return the rows as they are now; later changes go to `swap`."""
+        return self._store.load()
 
     async def run(self) -> None:
         """Follow until cancelled; while the store does not answer, the keys stay as they are (T-30)."""

@@ -1,5 +1,6 @@
 """The two listeners of a process: clients on the guarded protocol, operators on plain uvicorn."""
 
+import asyncio
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from gateway.server.limits import ConnectionLimits
 from gateway.server.protocol import GuardedProtocol
 
 _BACKLOG = 4096
+_LOOK_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class Listener:
             server.close()
         for connection in tuple(self._server.server_state.connections):
             connection.shutdown()
+
+    async def wait_closed(self) -> None:
+        """Wait until every connection is closed: the clients have taken what was written for them."""
+        while self._server.server_state.connections:  # noqa: ASYNC110  uvicorn's set tells nobody
+            await asyncio.sleep(_LOOK_S)
 
 
 def data_listener(edge: Edge, sock: socket.socket) -> Listener:

@@ -5,7 +5,9 @@ that wait for a worker outlive its crash. A worker's standard input ends when th
 """
 
 import asyncio
+import contextlib
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -44,8 +46,7 @@ class Supervisor:
         """Pass a signal on to every worker, and start no more."""
         self._stopping.set()
         for process in self._running:
-            if process.returncode is None:
-                process.send_signal(signal_number)
+            _tell(process, signal_number)
 
     async def run(self) -> int:
         """Run until all workers have left; returns the exit code."""
@@ -55,7 +56,15 @@ class Supervisor:
         return 0
 
     async def _keep(self, seat: Seat) -> None:
-        """Take a seat again after a crash; wait longer when it crashes at once."""
+        """Take a seat again after a crash; give its socket up once nobody is to take it any more."""
+        try:
+            await self._retake(seat)
+        finally:
+            # Else the kernel would go on to hand it connections while other workers still serve.
+            seat.sock.close()
+
+    async def _retake(self, seat: Seat) -> None:
+        """Wait longer each time when the worker crashes at once."""
         wait_s = _RESTART_AFTER_S
         taken = 0
         while not self._stopping.is_set():
@@ -83,7 +92,15 @@ class Supervisor:
             start_new_session=True,
         )
         self._running.add(process)
+        if self._stopping.is_set():
+            _tell(process, signal.SIGTERM)  # asked while it was being started
         try:
             return await process.wait()
         finally:
             self._running.discard(process)
+
+
+def _tell(process: asyncio.subprocess.Process, signal_number: int) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal_number)
