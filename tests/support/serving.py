@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,7 +91,7 @@ def config_for(url: str, **more: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def serving(
     config: Mapping[str, Any], folder: Path, **limits: float
-) -> AsyncIterator[Serving]:
+) -> AsyncGenerator[Serving]:
     """Serve a configuration until the block ends; `limits` replace those of its connections."""
     path = folder / "gateway.yaml"
     path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))

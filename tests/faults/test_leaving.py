@@ -1,0 +1,430 @@
+"""Clients that leave, in every phase of a request: the provider is hung up on at once, and the record says so.
+
+Whatever was going on, nothing stays behind and the same gateway answers the next request.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.caller import Caller, calling, request
+from tests.support.scripted_upstream import (
+    LAST_CHUNK,
+    STREAM_HEAD,
+    Peer,
+    Script,
+    ScriptedUpstream,
+    answering,
+    chunk,
+    ok,
+    until,
+    upstream,
+)
+from tests.support.serving import CHAT, KEY, STREAM, Serving, config_for, serving
+
+LOOPS = ("uvloop", "asyncio")
+SOON_S = 0.25
+PATIENT = {"connect_s": 20, "pool_s": 20, "first_byte_s": 20, "idle_s": 20}
+GOOD = (
+    b'{"id":"c1","object":"chat.completion","created":1,"model":"m-upstream","choices":[{"index":0,'
+    b'"message":{"role":"assistant","content":"fine"},"finish_reason":"stop"}]}'
+)
+EVENT = (
+    b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m-upstream",'
+    b'"choices":[{"index":0,"delta":{"role":"assistant","content":"first"},"finish_reason":null}]}\n\n'
+)
+LAST = (
+    b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m-upstream",'
+    b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}\n\ndata: [DONE]\n\n'
+)
+HEALTHY = answering(ok(GOOD))
+Leave = Callable[[Caller], None]
+LEAVES: list[Leave] = [Caller.close, Caller.reset]
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def patient(
+    folder: Path, *scripts: Script, **more: Any
+) -> AsyncGenerator[tuple[Serving, ScriptedUpstream]]:
+    """Serve a gateway that waits for long; in the end a probe succeeds and nothing is left behind."""
+    provider = {"timeout": PATIENT, **more.pop("provider", {})}
+    limits = more.pop("limits", {})
+    async with upstream(*scripts) as served:
+        made = config_for(f"http://127.0.0.1:{served.port}/v1", provider=provider, **more)
+        async with serving(made, folder, **limits) as gateway:
+            before = descriptors()
+            yield gateway, served
+            await until(lambda: not gateway.running)
+            served.scripts = (HEALTHY,)
+            assert (await gateway.post(CHAT)).status_code == 200, "the probe after the fault"
+            await gateway.client.aclose()
+            # Connections to the provider may stay for the next request; both of their ends are in this process.
+            await until(lambda: descriptors() <= before + 2 * len(served.open))
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def record_of(gateway: Serving) -> dict[str, Any]:
+    """Return the one log line so far."""
+    await until(gateway.records)
+    (record,) = gateway.records()
+    return record
+
+
+async def check_record(gateway: Serving, *, attempts: int = 1) -> None:
+    """Check what is written down of the one request, whose client left."""
+    record = await record_of(gateway)
+    assert (record["status"], record["code"]) == (499, "client_gone")
+    assert record["client_gone"] is True
+    assert record.get("attempts", 0) == attempts
+    outcomes = gateway.count("gateway_upstream_attempts_total", outcome="client_gone")
+    assert outcomes == attempts == gateway.count("gateway_upstream_attempts_total")
+    assert gateway.count("gateway_requests_total", status="499") == 1
+    assert gateway.count("gateway_client_disconnects_total") == 1
+
+
+# ---------------------------------------------------------------- waiting for the provider
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A script that stops in a phase; the phase is reached once so much was sent, or the caller has read `mark`."""
+
+    script: Script
+    sent: int = 0
+    mark: bytes = b""
+
+
+def stopping_after(*pieces: bytes) -> Phase:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(*pieces)
+        await peer.hang()
+
+    return Phase(script, sum(map(len, pieces)), b"first" if EVENT in b"".join(pieces) else b"")
+
+
+async def _floods(peer: Peer) -> None:
+    await peer.request()
+    await peer.send(STREAM_HEAD)
+    while True:
+        await peer.send(chunk(EVENT * 100))
+
+
+FAILED = b"HTTP/1.1 500 Oh\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n"
+PHASES: dict[str, tuple[dict[str, Any], Phase]] = {
+    "head": (CHAT, stopping_after()),
+    "head of a stream": (STREAM, stopping_after()),
+    "half a head": (CHAT, stopping_after(b"HTTP/1.1 200 OK\r\ncontent-")),
+    "interim head": (CHAT, stopping_after(b"HTTP/1.1 103 Early Hints\r\n\r\n")),
+    "body": (CHAT, stopping_after(ok(GOOD)[:-30])),
+    "whole answer for a stream": (STREAM, stopping_after(ok(GOOD)[:-30])),
+    "error body": (CHAT, stopping_after(FAILED)),
+    "error body of a stream": (STREAM, stopping_after(FAILED, b'{"error"')),
+    "first event": (STREAM, stopping_after(STREAM_HEAD)),
+    "comments": (STREAM, stopping_after(STREAM_HEAD, chunk(b": wait\n\n"))),
+    "half an event": (STREAM, stopping_after(STREAM_HEAD, chunk(EVENT[:50]))),
+    "mid-stream": (STREAM, stopping_after(STREAM_HEAD, chunk(EVENT))),
+    "mid-event": (STREAM, stopping_after(STREAM_HEAD, chunk(EVENT + EVENT[:50]))),
+    "a flood": (STREAM, Phase(_floods, 2_000_000, b"first")),
+}
+
+
+@pytest.mark.fault("C-3", "C-4")
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("leave", LEAVES)
+@pytest.mark.parametrize("name", PHASES)
+async def test_the_provider_is_hung_up_on_at_once(tmp_path: Path, name: str, leave: Leave) -> None:
+    body, phase = PHASES[name]
+    async with patient(tmp_path, phase.script) as (gateway, served):
+        async with calling(gateway.port) as caller:
+            caller.send(request(body))
+            await until(lambda: served.requests and served.peers[0].sent_bytes >= phase.sent)
+            if phase.mark:
+                await caller.read_until(phase.mark)
+            await asyncio.sleep(0.01)
+            left = now()
+            leave(caller)
+            await until(lambda: served.peers[0].ended_at is not None)
+
+        assert (served.peers[0].ended_at or 0.0) - left <= SOON_S
+        await until(lambda: not gateway.running, SOON_S)
+        assert len(served.requests) == 1, "the same request must not go out twice"
+        await check_record(gateway)
+
+
+@pytest.mark.fault("C-3")
+@pytest.mark.bug("K05", "K06")
+@pytest.mark.parametrize("leave", LEAVES)
+async def test_a_stream_that_holds_nothing_but_signs_of_life_is_given_up_too(
+    tmp_path: Path, leave: Leave
+) -> None:
+    quick = {"ping_interval_s": 0.05}
+    async with patient(tmp_path, stopping_after().script, server=quick) as (gateway, served):
+        async with calling(gateway.port) as caller:
+            caller.send(request(STREAM))
+            await caller.read_until(b": ping\n\n")
+            left = now()
+            leave(caller)
+            await until(lambda: served.peers[0].ended_at is not None)
+
+        assert (served.peers[0].ended_at or 0.0) - left <= SOON_S
+        await check_record(gateway)
+
+
+# ---------------------------------------------------------------- before the provider has it
+
+
+@pytest.mark.fault("C-2", "C-3")
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("leave", LEAVES)
+@pytest.mark.parametrize("body", [CHAT, STREAM], ids=["plain", "stream"])
+async def test_a_place_in_the_queue_for_a_connection_is_given_up(
+    tmp_path: Path, body: dict[str, Any], leave: Leave
+) -> None:
+    released = asyncio.Event()
+
+    async def holds(peer: Peer) -> None:
+        await peer.request()
+        await released.wait()
+        await peer.send(ok(GOOD))
+        await HEALTHY(peer)
+
+    async with patient(tmp_path, holds, provider={"max_connections": 1}) as (gateway, served):
+        first = asyncio.ensure_future(gateway.post(CHAT))
+        await until(lambda: served.requests)
+        async with calling(gateway.port) as caller:
+            caller.send(request(body))
+            await until(lambda: gateway.running == 2)
+            leave(caller)
+            await until(lambda: gateway.running == 1, SOON_S)
+        await check_record(gateway)
+        released.set()
+        assert (await first).status_code == 200
+        assert len(served.requests) == 1, "nobody sends for a client that left"
+        assert len(served.peers) == 1
+
+
+@pytest.mark.fault("C-3")
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("leave", LEAVES)
+@pytest.mark.parametrize("body", [CHAT, STREAM], ids=["plain", "stream"])
+async def test_a_connect_under_way_is_given_up(
+    tmp_path: Path, body: dict[str, Any], leave: Leave
+) -> None:
+    async def says_nothing(peer: Peer) -> None:
+        await peer.hang()
+
+    async with upstream(says_nothing) as silent:
+        # A TLS handshake that nobody answers.
+        provider = {"base_url": f"https://127.0.0.1:{silent.port}/v1", "timeout": PATIENT}
+        made = config_for("", provider=provider)
+        async with serving(made, tmp_path) as gateway, calling(gateway.port) as caller:
+            caller.send(request(body))
+            await until(lambda: silent.peers and silent.peers[0].received)
+            left = now()
+            leave(caller)
+            await until(lambda: silent.peers[0].ended_at is not None)
+
+            assert (silent.peers[0].ended_at or 0.0) - left <= SOON_S
+            await until(lambda: not gateway.running, SOON_S)
+            await check_record(gateway)
+
+
+@pytest.mark.fault("C-1", "C-2")
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("leave", LEAVES)
+async def test_a_body_that_is_never_completed_reaches_no_provider(
+    tmp_path: Path, leave: Leave
+) -> None:
+    async with patient(tmp_path, HEALTHY) as (gateway, served):
+        async with calling(gateway.port) as caller:
+            caller.send(request(STREAM)[:-10])
+            await until(lambda: gateway.running)
+            leave(caller)
+            await until(lambda: not gateway.running, SOON_S)
+
+        assert not served.peers
+        await check_record(gateway, attempts=0)
+
+
+@pytest.mark.fault("C-1")
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("leave", LEAVES)
+async def test_an_upload_that_breaks_off_is_broken_off_at_the_provider(
+    tmp_path: Path, leave: Leave
+) -> None:
+    async def takes(peer: Peer) -> None:
+        await peer.hang()
+
+    tenant = {
+        "acme": {"keys": [{"id": "k", "secret": KEY}], "models": ["m"], "providers": ["up"]},
+    }
+    async with patient(tmp_path, takes, tenants=tenant) as (gateway, served):
+        async with calling(gateway.port) as caller:
+            size = "Content-Length: 1000000"
+            head = request(b"", "x-gateway-provider: up", path="/v1/files")
+            caller.send(head.replace(b"Content-Length: 0", size.encode()) + b"x" * 100_000)
+            await until(lambda: served.peers and b"xxx" in served.peers[0].received)
+            left = now()
+            leave(caller)
+            await until(lambda: served.peers[0].ended_at is not None)
+
+        assert (served.peers[0].ended_at or 0.0) - left <= SOON_S
+        await check_record(gateway)
+        assert b"0\r\n\r\n" not in served.peers[0].received, "a part must not look whole"
+
+
+# ---------------------------------------------------------------- a client that stays but does not read
+
+
+@pytest.mark.fault("C-23", "S-12")
+@pytest.mark.bug("K05")
+async def test_a_client_that_stops_reading_is_cut_and_the_provider_with_it(tmp_path: Path) -> None:
+    limits = {"write_stall_s": 0.5}
+    async with patient(tmp_path, _floods, limits=limits) as (gateway, served):
+        async with calling(gateway.port, receive_bytes=4096) as caller:
+            caller.send(request(STREAM))
+            await until(lambda: served.peers and served.peers[0].ended_at is not None)
+
+        assert 0.4 < (served.peers[0].ended_at or 0.0)
+        await until(lambda: not gateway.running, SOON_S)
+        await check_record(gateway)
+
+
+# ---------------------------------------------------------------- clients that have all they wanted
+
+
+@pytest.mark.fault("C-5")
+@pytest.mark.bug("K04", "K05")
+@pytest.mark.parametrize("leave", LEAVES)
+async def test_leaving_with_the_last_event_in_hand_is_no_loss(tmp_path: Path, leave: Leave) -> None:
+    script = stopping_after(STREAM_HEAD, chunk(EVENT), chunk(LAST)).script
+    async with patient(tmp_path, script) as (gateway, served):
+        async with calling(gateway.port) as caller:
+            caller.send(request(STREAM))
+            await caller.read_until(b"[DONE]\n\n")
+            leave(caller)
+        record = await record_of(gateway)
+        await until(lambda: served.peers[0].ended_at is not None, 2 * SOON_S)
+
+        assert record["status"] == 200
+        assert "client_gone" not in record
+        assert record["output_tokens"] == 5
+        assert gateway.count("gateway_upstream_attempts_total", outcome="ok") == 1
+
+
+@pytest.mark.bug("K06")
+async def test_what_a_provider_does_after_its_last_event_is_nobody_s_time(tmp_path: Path) -> None:
+    script = stopping_after(STREAM_HEAD, chunk(EVENT), chunk(LAST)).script
+    async with patient(tmp_path, script) as (gateway, _):
+        async with calling(gateway.port) as caller:
+            began = now()
+            caller.send(request(STREAM))
+            await caller.read_until(b"0\r\n\r\n")
+            took = now() - began
+        record = await record_of(gateway)
+
+        assert record["duration_ms"] <= took * 1000 + 20
+
+
+@pytest.mark.fault("C-5")
+async def test_a_provider_that_ends_in_order_serves_again_on_the_same_connection(
+    tmp_path: Path,
+) -> None:
+    async def in_order(peer: Peer) -> None:
+        for _ in range(3):
+            await peer.request()
+            await peer.send(STREAM_HEAD, chunk(EVENT), chunk(LAST), LAST_CHUNK)
+        await HEALTHY(peer)
+
+    async with patient(tmp_path, in_order) as (gateway, served):
+        for _ in range(3):
+            async with calling(gateway.port) as caller:
+                caller.send(request(STREAM))
+                await caller.read_until(b"[DONE]\n\n")
+        await until(lambda: not gateway.running)
+        assert len(served.peers) == 1
+
+
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("body", [CHAT, STREAM], ids=["plain", "stream"])
+async def test_a_client_that_only_stops_sending_is_answered(
+    tmp_path: Path, body: dict[str, Any]
+) -> None:
+    released = asyncio.Event()
+
+    async def waits(peer: Peer) -> None:
+        await peer.request()
+        await released.wait()
+        if body is CHAT:
+            await peer.send(ok(GOOD))
+        else:
+            await peer.send(STREAM_HEAD, chunk(EVENT), chunk(LAST), LAST_CHUNK)
+        await HEALTHY(peer)
+
+    async with patient(tmp_path, waits) as (gateway, served), calling(gateway.port) as caller:
+        caller.send(request(body))
+        await until(lambda: served.requests)
+        caller.half_close()
+        await asyncio.sleep(0.3)
+        assert gateway.running == 1
+        released.set()
+        answer = await caller.read_to_end()
+        record = await record_of(gateway)
+
+        assert answer.rstrip().endswith(b"0" if body is STREAM else GOOD)
+        assert record["status"] == 200
+
+
+# ---------------------------------------------------------------- two at once, and races
+
+
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("delay_s", [0.0, 0.0005, 0.001, 0.002, 0.004])
+async def test_an_answer_and_a_goodbye_at_the_same_moment_leave_nothing_behind(
+    tmp_path: Path, delay_s: float
+) -> None:
+    async def answers_late(peer: Peer) -> None:
+        while True:
+            asked = await peer.request()
+            await asyncio.sleep(0.002)
+            if b'"stream"' in asked.body:
+                await peer.send(STREAM_HEAD, chunk(EVENT), chunk(LAST), LAST_CHUNK)
+            else:
+                await peer.send(ok(GOOD))
+
+    async def leaves(gateway: Serving, body: dict[str, Any], leave: Leave) -> None:
+        async with calling(gateway.port) as caller:
+            caller.send(request(body))
+            await asyncio.sleep(0.001 + delay_s)
+            leave(caller)
+
+    async with patient(tmp_path, answers_late) as (gateway, _):
+        tries: list[Awaitable[None]] = [
+            leaves(gateway, body, leave)
+            for body in (CHAT, STREAM)
+            for leave in LEAVES
+            for _ in range(25)
+        ]
+        await asyncio.gather(*tries)
+        await until(lambda: not gateway.running)
+        await until(lambda: len(gateway.records()) == len(tries))
+
+        ends = {(record["status"], record.get("code", "")) for record in gateway.records()}
+        assert ends <= {(200, ""), (499, "client_gone")}
+        assert gateway.count("gateway_requests_total") == len(tries)
+        attempts = sum(record.get("attempts", 0) for record in gateway.records())
+        assert gateway.count("gateway_upstream_attempts_total") == attempts
