@@ -23,6 +23,10 @@ LEVELS = {
 _MAX_TEXT = 4_096
 _MAX_BODY = 16_384
 _MAX_CLEAN = 4_096
+_NAMES = frozenset(
+    ("msg", "tenant", "key_id", "endpoint", "model", "provider", "target_model", "code")
+)
+_NO_NAMES: frozenset[str] = frozenset()
 _is_own_id = re.compile("req_[0-9a-f]{24}").fullmatch
 
 
@@ -105,11 +109,12 @@ class LogSink:
             record.msg, record.tenant, record.key_id, record.endpoint, record.model,
             record.provider, record.target_model, record.code,
         )  # fmt: skip
+        request_id = record.request_id
         if (
             names in self._clean
             and self._generation == self._redact.generation
             and not (record.detail or record.warnings or record.request_body or record.answer_body)
-            and _is_own_id(record.request_id)
+            and (_is_own_id(request_id) or self._redact.holds_none(request_id))
         ):
             self._put(record)
         else:
@@ -123,15 +128,18 @@ class LogSink:
         if self._generation != self._redact.generation or len(self._clean) >= _MAX_CLEAN:
             self._generation = self._redact.generation
             self._clean.clear()
-        cleaned = tuple(self._redact(shorten(name, _MAX_TEXT)) for name in names)
-        if cleaned == names:
+        if names not in self._clean and names == tuple(map(self._text, names)):
             self._clean.add(names)
+        known = _NAMES if names in self._clean else _NO_NAMES
         event: dict[str, object] = {}
         for name in record.__struct_fields__:
             value = getattr(record, name)
             if value or (value is not None and name.endswith("_tokens")):
-                event[name] = self._checked(name, value)
+                event[name] = value if name in known else self._checked(name, value)
         self._put(event)
+
+    def _text(self, text: str) -> str:
+        return self._redact(shorten(text, _MAX_TEXT))
 
     def _checked(self, name: str, value: object) -> object:
         if name == "ts":
@@ -139,7 +147,7 @@ class LogSink:
         if name.endswith("_body"):
             return self._body(value)
         if isinstance(value, str):
-            return self._redact(shorten(value, _MAX_TEXT))
+            return self._text(value)
         return self._redact.value(value)
 
     def _body(self, value: object) -> str:

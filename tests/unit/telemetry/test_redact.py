@@ -213,6 +213,30 @@ def test_values_are_cleaned_at_every_depth() -> None:
     assert cleaned["number"] == 1.5
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        "req_0123456789abcdef01234567",
+        "0b8a9d1e-7c1f-4c55-9d43-3f0f2f7f9a10",
+        "short",
+        "",
+        "ask-me-anything",
+        CANARY,
+        f"id-{CANARY}",
+        "first-secret-0001",
+        "id-first-secret-0001",
+        "s3cret",
+        "id.s3cret.x",
+        "first-secret-00",
+        *SHAPED.values(),
+    ],
+)
+def test_asking_whether_a_word_is_clean_agrees_with_cleaning_it(word: str) -> None:
+    redactor = Redactor([CANARY, "first-secret-0001", "s3cret"])
+
+    assert redactor.holds_none(word) == (redactor(word) == word)
+
+
 def test_a_value_without_end_is_cut() -> None:
     endless: list[object] = []
     endless.append(endless)
