@@ -16,7 +16,7 @@ from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 _DONE = b"[DONE]"
 _DONE_EVENT = b"data: [DONE]\n\n"
-_LF = 0x0A
+_BLANK = b"\n\n"
 _NEXT_EVENT = b"\n\ndata:"
 _BAD = (codec.JSONError, RecursionError)
 
@@ -107,12 +107,12 @@ class StreamWatcher:
 
     def feed(self, data: bytes) -> bytes:
         """Return what may go to the client now: whole events only."""
-        if self._quick and data and data[-1] == _LF:
+        if self._quick:
             try:
                 self._plain(data[5:])
             except _BAD:
                 return self._feed_slowly(data)
-            if data[-2] == _LF:
+            if data[-2:] == _BLANK:
                 self.events += 1
                 self.real = True
                 return data
