@@ -26,6 +26,7 @@ _log = logging.getLogger("gateway.server")
 IDLE, HEAD, BODY, DRAIN = range(4)
 _STALL_BYTES = 4096  # a client that takes less than this per stall limit does not read
 _FLOOD_FACTOR = 4
+_POLITE = 64  # so many connections too many are told why they are closed
 _FIRST_LOOK_S = 0.02
 _LAST_LOOK_S = 1.0
 _RESET = struct.pack("ii", 1, 0)
@@ -52,11 +53,11 @@ class Census:
         else:
             del self.by_address[address]
 
-    def full_for(self, address: str, limits: "ConnectionLimits") -> bool:
-        """Tell whether the latest connection of an address is one too many."""
-        return (
-            self.total > limits.max_connections
-            or self.by_address[address] > limits.max_connections_per_address
+    def surplus(self, address: str, limits: "ConnectionLimits") -> int:
+        """Return by how many connections there are too many; not above 0 when there is room."""
+        return max(
+            self.total - limits.max_connections,
+            self.by_address[address] - limits.max_connections_per_address,
         )
 
 
@@ -126,11 +127,15 @@ class Connection(asyncio.Protocol):
         if isinstance(peer, tuple) and peer:
             self.client = str(cast("tuple[object, ...]", peer)[0])
             handle = transport.get_extra_info("socket")
-            handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with suppress(OSError):  # the client is gone already
+                handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections.add(self)
         self._census.enter(self.client)
         self.transport.set_write_buffer_limits(high=self._limits.high_water)
-        if self._census.full_for(self.client, self._limits):
+        surplus = self._census.surplus(self.client, self._limits)
+        if surplus > _POLITE:
+            self.transport.abort()
+        elif surplus > 0:
             self.refuse(OverloadError("overloaded"))
         else:
             self._arm(HEAD, self._limits.head_timeout_s)

@@ -16,6 +16,7 @@ _log = logging.getLogger("gateway.server")
 _NONE, _LENGTH, _CHUNKED, _UNTIL_CLOSE = range(4)
 _JOIN_BYTES = 16 << 10
 _HOLD_BYTES = 64 << 10
+_MAX_PARTS = 1024
 _LAST_CHUNK = b"0\r\n\r\n"
 _BODYLESS = (204, 304)
 
@@ -114,7 +115,7 @@ class DirectExchange:
         self.ended = False
         self.gone = False
         self.bytes_out = 0
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._wake_above = sys.maxsize  # bytes of body that are of interest to whoever waits
         self._waiter: asyncio.Future[None] | None = None
         self._failure = ""
@@ -195,8 +196,14 @@ class DirectExchange:
     # ------------------------------------------------------------ called by the connection
 
     def feed(self, data: bytes) -> None:
-        """Take a piece of the body."""
-        self._parts.append(data)
+        """Take a piece of the body; many small ones cost no more than their bytes."""
+        parts = self._parts
+        if len(parts) < _MAX_PARTS:
+            parts.append(data)
+        elif len(parts) == _MAX_PARTS:
+            parts.append(bytearray(data))
+        else:
+            parts[-1] += data
         size = len(data)
         self.buffered += size
         self.received += size
@@ -271,7 +278,7 @@ class DirectExchange:
     def flush(self) -> None:
         """Send the head when no content has taken it along."""
         head = self._head
-        if head:
+        if head and not self.gone:
             self._head = b""
             self._link.transport.write(head)
 

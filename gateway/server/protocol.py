@@ -30,6 +30,7 @@ class GuardedProtocol(Connection):
     """One connection; requests are served one after the other, a pipelined one in its turn."""
 
     __slots__ = (
+        "_body_bytes",
         "_error",
         "_fed",
         "_fresh",
@@ -62,8 +63,11 @@ class GuardedProtocol(Connection):
         # the message that arrives
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._fed = 0  # size of the piece in the parser, 0 after the end of a message in it
-        self._head_bytes = 0  # bytes of an unfinished head in earlier pieces
+        self._fed = (
+            0  # size of the piece in the parser, 0 after the end of a head or a message in it
+        )
+        self._head_bytes = 0  # bytes in earlier pieces of a head, or between data of a body
+        self._body_bytes = 0  # bytes of the body at the last piece that held some
         self._parsing: DirectExchange | None = None
         # the requests that have arrived
         self._fresh: DirectExchange | None = None
@@ -81,14 +85,14 @@ class GuardedProtocol(Connection):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._reject(error)
+            self._reject(self._reason(error))
             return
         fresh = self._fresh
         if fresh is not None:
             self._fresh = None
             self._begin(fresh)
+            self._phase = IDLE
             if self._parsing is None:
-                self._phase = IDLE
                 return
         self._after_part()
 
@@ -130,7 +134,9 @@ class GuardedProtocol(Connection):
         self._parsing = exchange
         self._headers = []
         self._url = b""
+        self._fed = 0
         self._head_bytes = 0
+        self._body_bytes = 0
 
     def on_body(self, body: bytes) -> None:
         """Hand a piece of the body to its exchange; stop reading when nobody takes it."""
@@ -147,6 +153,7 @@ class GuardedProtocol(Connection):
             raise InputError("invalid_http", "Trailers are not accepted.")
         self._parsing = None
         self._fed = 0
+        self._head_bytes = 0
         if self._read_paused_at:
             self._resume_reading()
         if exchange is not None:
@@ -157,13 +164,20 @@ class GuardedProtocol(Connection):
 
     def _after_part(self) -> None:
         """Time and bound a message that has not arrived in one piece."""
+        limits = self._limits
         parsing = self._parsing
         if parsing is not None:
             waits = parsing.expects and not parsing.received
             if parsing is self._current and self._phase != BODY and not waits:
                 self._begin_body()
+            if parsing.received > self._body_bytes:
+                self._body_bytes = parsing.received
+                self._head_bytes = 0
+            else:
+                self._head_bytes += self._fed
+                if self._head_bytes > limits.max_header_bytes:
+                    self._reject(InputError("invalid_http", "The chunks hold too little."))
             return
-        limits = self._limits
         self._head_bytes += self._fed
         if len(self._url) > limits.max_target_bytes:
             self._refuse_in_turn(InputError("target_too_long"))
@@ -180,12 +194,17 @@ class GuardedProtocol(Connection):
     def _has_begun(self) -> bool:
         return self._head_bytes > 0
 
-    def _reject(self, error: Exception) -> None:
-        """Deal with bytes that are no HTTP: what came before is served, what follows is not."""
+    def _reason(self, error: Exception) -> GatewayError:
+        """Return what a callback raised, or what a parser error means."""
         reason = error.__context__
-        refused = reason if isinstance(reason, GatewayError) else InputError("invalid_http")
-        if reason is not None and not isinstance(reason, GatewayError):
+        if isinstance(reason, GatewayError):
+            return reason
+        if reason is not None:
             _log.error("a request could not be parsed", exc_info=reason)
+        return InputError("invalid_http")
+
+    def _reject(self, refused: GatewayError) -> None:
+        """Deal with bytes that are no HTTP: what came before is served, what follows is not."""
         broken, self._parsing = self._parsing, None
         if broken is not None:
             self._headers = []  # trailers; the head has its own list

@@ -246,6 +246,51 @@ def test_a_giant_head_behind_another_request_is_refused(tight: Running) -> None:
         assert_refused(client.read_answer(), 431, "headers_too_large")
 
 
+@pytest.mark.threat("T-22")
+@pytest.mark.parametrize(
+    "flood",
+    [b"0\r\nX: ", b"0\r\nX: y\r\n", b"1;a=", b'1;a="', b"00000"],
+    ids=["trailer", "trailers", "extension", "quoted", "zeros"],
+)
+def test_chunks_without_content_are_refused(tight: Running, flood: bytes) -> None:
+    """They would fill memory that no limit on the body counts."""
+    more = b"X: y\r\n" if flood.endswith(b"\n") else b"0" if flood == b"00000" else b"y"
+    with RawClient(tight.address) as client:
+        client.send(get("/echo", "Transfer-Encoding: chunked", method="POST") + flood)
+        client.send_until_cut(more * 10_000, 40)
+        assert client.read_answer().status == 400
+
+    assert tight.stub.bodies == []
+
+
+@pytest.mark.threat("T-22")
+def test_tiny_chunks_cost_no_more_than_their_bytes(tight: Running) -> None:
+    body = b"".join(b"2\r\n%02d\r\n" % (n % 100) for n in range(200_000))
+    with RawClient(tight.address, timeout_s=20) as client:
+        client.send(get("/echo", "Transfer-Encoding: chunked", method="POST"))
+        client.send(body + b"0\r\n\r\n")
+        assert len(client.read_answer().body) == 400_000
+
+
+@pytest.mark.fault("C-22")
+def test_a_handler_may_take_its_time_before_it_asks_for_the_body(tight: Running) -> None:
+    with RawClient(tight.address) as client:
+        client.send(post("/late?ms=700", 5, "Expect: 100-continue"))
+        assert client.read_head()[0] == 100
+        assert client.send(b"hello").read_answer().body == b"hello"
+
+
+@pytest.mark.threat("T-24")
+def test_far_too_many_connections_are_cut_without_a_word() -> None:
+    limits = ConnectionLimits(max_connections=1, head_timeout_s=30, drain_s=5)
+    with serve(limits=limits) as server:
+        clients = [RawClient(server.address) for _ in range(100)]
+        wait_until(lambda: server.connections <= 65)
+        for client in clients:
+            client.close()
+        wait_until(lambda: not server.connections)
+
+
 @pytest.mark.threat("T-24")
 def test_connections_of_one_address_are_capped() -> None:
     limits = ConnectionLimits(max_connections_per_address=3, head_timeout_s=30, drain_s=0.3)

@@ -118,6 +118,13 @@ class Stub:
             exchange.start(200, self._headers(exchange), length=4)
         exchange.end(b"done")
 
+    async def _do_timer(self, exchange: Exchange, how: dict[str, int]) -> None:
+        """A timer writes while the handler waits for something else."""
+        exchange.start(200, self._headers(exchange), length=None)
+        loop = asyncio.get_running_loop()
+        loop.call_later(how["ms"] / 1000, exchange.write, b"tick;")
+        await self._do_hold(exchange, {})
+
     async def _do_flood(self, exchange: Exchange, how: dict[str, int]) -> None:
         exchange.start(200, self._headers(exchange), length=None)
         written = 0
@@ -130,6 +137,11 @@ class Stub:
                 await exchange.drain()
         self.written.append(written)
         exchange.end()
+
+    async def _do_late(self, exchange: Exchange, how: dict[str, int]) -> None:
+        """Wait before the body is asked for."""
+        await asyncio.sleep(how["ms"] / 1000)
+        await self._do_echo(exchange, how)
 
     async def _do_rush(self, exchange: Exchange, how: dict[str, int]) -> None:
         """Write without ever waiting."""

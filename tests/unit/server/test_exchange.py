@@ -112,6 +112,13 @@ def test_each_piece_of_a_stream_leaves_at_once(running: Running) -> None:
         assert client.read_until(b"begun;")
 
 
+def test_a_timer_may_write_into_a_stream(running: Running) -> None:
+    with RawClient(running.address) as client:
+        client.send(get("/timer?ms=20")).read_until(b"tick;")
+        running.stub.release.set()
+        assert client.read_until(b"0\r\n\r\n").endswith(b"done\r\n0\r\n\r\n")
+
+
 def test_a_big_body_and_a_big_answer_pass(running: Running) -> None:
     body = b"abcdefgh" * 100_000
 

@@ -244,8 +244,10 @@ def test_any_bytes_are_answered_with_an_error_or_nothing(data: bytes) -> None:
 # ---------------------------------------------------------------- sockets and the end
 
 
-def test_accepted_sockets_do_not_delay() -> None:
-    with serve() as server, RawClient(server.address) as client:
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_accepted_sockets_do_not_delay(loop: str) -> None:
+    """With a delay, paced chunks would come one late."""
+    with serve(loop=loop) as server, RawClient(server.address) as client:
         client.send(get("/plain")).read_answer()
         connection = cast("Any", next(iter(server.server.server_state.connections)))
         handle = connection.transport.get_extra_info("socket")
