@@ -1,0 +1,182 @@
+"""Writes the tables of docs/ that come from code: `python -m tests.support.pages`.
+
+A table stands between `<!-- table: name -->` and `<!-- end -->`; the configuration and the metrics
+have generators of their own.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gateway.chain.plan import Account
+from gateway.core.errors import CODES, Code
+from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.openai_errors import type_of
+from gateway.dialects.registry import DIALECTS
+from gateway.engine.refusal import refuse
+from gateway.providers.base import Provider
+from gateway.providers.registry import PROVIDERS
+from gateway.server import health, routes
+from gateway.server.routes import Route
+from tests.support.shared import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = ("api.md", "providers.md", "contracts.md")
+_BLOCK = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_PROVIDER_STATUSES = (
+    400, 401, 402, 403, 404, 408, 409, 413, 415, 418, 422, 429, 500, 501, 502, 503, 504, 520, 529,
+)  # fmt: skip
+_RULES = StreamRules(hide_usage=False, done_required=True)
+_ACCOUNT = Account(
+    name="any",
+    row=PROVIDERS["openai"],
+    base_path="",
+    api_version="",
+    keys=(),
+    dialect=DIALECTS["openai_chat"],
+    rules=_RULES,
+    hidden_rules=_RULES,
+    status_map={},
+)
+_KINDS = {
+    "generate": "by model, understood",
+    "relay": "by model or provider, passed on",
+    "object": "by provider, passed on",
+    "models": "answered here",
+    "model": "answered here",
+}
+_BODIES = {"json": "JSON", "multipart": "form", "any": "as it is"}
+
+
+def fill(text: str) -> str:
+    """Return a page with its tables written anew."""
+    return _BLOCK.sub(lambda match: match[1] + TABLES[match[2]]() + match[4], text)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join(lines) + "\n"
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def errors() -> str:
+    """Return a row for every machine code, by HTTP status."""
+
+    def row(name: str, code: Code) -> tuple[str, ...]:
+        advice = {True: "true", False: "false", None: ""}[code.should_retry]
+        return f"`{name}`", str(code.http), str(code.status), advice, code.message
+
+    ordered = sorted(CODES.items(), key=lambda item: item[1].http)
+    head = ("Code", "HTTP", "Status", "`x-should-retry`", "Message")
+    return _table(head, (row(*item) for item in ordered))
+
+
+def statuses() -> str:
+    """Return what a caller sees of each HTTP status of a provider."""
+
+    def row(http: int) -> tuple[str, ...]:
+        error = refuse(_ACCOUNT, http, ProviderError(""), None)
+        advice = "" if error.should_retry is None else str(error.should_retry).lower()
+        kind = type_of(error)
+        return str(http), str(error.status), str(error.http), f"`{error.code}`", f"`{kind}`", advice
+
+    head = ("Provider", "Status", "Caller sees", "Code", "Type", "`x-should-retry`")
+    return _table(head, map(row, _PROVIDER_STATUSES))
+
+
+def addresses() -> str:
+    """Return every address of the data listener, as it stands below `/v1`."""
+    objects = [
+        Route("object", kind.decode(), _object_path(kind, action), methods, "any")
+        for kind, actions in routes._OBJECTS.items()
+        for action, methods in actions.items()
+    ]
+    model = Route("model", "models", b"/models/{name}", ("GET",))
+    rows = [
+        (
+            f"`{route.path.decode()}`",
+            ", ".join(route.methods),
+            "" if route.methods == ("GET",) else _BODIES[route.body],
+            f"`{route.endpoint}`",
+            _KINDS[route.kind],
+        )
+        for route in (*routes._EXACT, model, *objects)
+    ]
+    return _table(("Address", "Methods", "Body", "Endpoint", "Where it goes"), rows)
+
+
+def _object_path(kind: bytes, action: bytes) -> bytes:
+    return b"/" + kind + b"/{id}" + (b"/" + action if action else b"")
+
+
+def checks() -> str:
+    """Return the addresses of the health checks."""
+    rows = (
+        (_code(path.decode() for path in sorted(health._ALIVE)), "200 while the process answers"),
+        (
+            _code(path.decode() for path in sorted(health._READY)),
+            "200 while it takes work, 503 once it is leaving",
+        ),
+    )
+    return _table(("Address", "Answer"), rows)
+
+
+def providers() -> str:
+    """Return a row for every kind of provider."""
+
+    def row(each: Provider) -> tuple[str, ...]:
+        variables = (each.key_variable, *each.key_variables)
+        return (
+            f"`{each.kind}`",
+            f"`{each.base_url}`" if each.base_url else "none" if each.is_local else "yours",
+            _code(filter(None, variables)),
+            ", ".join(sorted(each.endpoints)),
+            "yes" if each.quirks.done_required else "no",
+            each.summary,
+        )
+
+    head = ("Kind", "Base URL", "Key variables", "Endpoints", "`[DONE]` required", "What it is")
+    return _table(head, (row(PROVIDERS[kind]) for kind in sorted(PROVIDERS)))
+
+
+def edits() -> str:
+    """Return what is changed in requests to each kind, where anything is."""
+
+    def row(each: Provider) -> tuple[str, ...]:
+        quirks = each.quirks
+        renamed = (f"`{old}` to `{new}`" for old, new in sorted(quirks.rename.items()))
+        usage = "asked for" if quirks.ask_usage else "comes unasked"
+        return f"`{each.kind}`", ", ".join(renamed), _code(sorted(quirks.refuse)), usage
+
+    changed = (each for each in PROVIDERS.values() if _differs(each))
+    rows = sorted(map(row, changed))
+    return _table(("Kind", "Renamed", "Dropped, with a warning", "Usage in streams"), rows)
+
+
+def _differs(each: Provider) -> bool:
+    return bool(each.quirks.rename or each.quirks.refuse or not each.quirks.ask_usage)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "errors": errors,
+    "statuses": statuses,
+    "addresses": addresses,
+    "checks": checks,
+    "providers": providers,
+    "edits": edits,
+}
+
+
+def pages() -> list[Path]:
+    """Return the pages with tables from code."""
+    return [DOCS / name for name in PAGES]
+
+
+if __name__ == "__main__":
+    for page in pages():
+        page.write_text(fill(page.read_text(encoding="utf-8")), encoding="utf-8")
