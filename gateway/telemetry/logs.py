@@ -135,14 +135,15 @@ class LogSink:
         for name in record.__struct_fields__:
             value = getattr(record, name)
             if value or (value is not None and name.endswith("_tokens")):
-                event[name] = value if name in known else self._checked(name, value)
+                is_plain = name in known or isinstance(value, (int, float, datetime))
+                event[name] = value if is_plain else self._checked(name, value)
         self._put(event)
 
     def _text(self, text: str) -> str:
         return self._redact(shorten(text, _MAX_TEXT))
 
     def _checked(self, name: str, value: object) -> object:
-        if name == "ts":
+        if name == "request_id" and _is_own_id(str(value)):
             return value
         if name.endswith("_body"):
             return self._body(value)

@@ -16,6 +16,8 @@ from gateway.core.codec import JSONError, as_object, decode, encode
 MASK = "[redacted]"
 _SHORTEST = 6
 _PREFIX = 12
+_PIECE = 8
+_STEP = _PREFIX - _PIECE + 1
 _LONG = 16
 _HASH_KEY = randomness.token_bytes(16)
 
@@ -52,11 +54,12 @@ _HINTS = ("key", "token", "bearer", "basic ", "auth", "passw", "signature", "coo
 class Redactor:
     """Removes secrets from text. What it has learnt it never forgets: old secrets leak too."""
 
-    __slots__ = ("_known", "_needles", "_windows", "generation")
+    __slots__ = ("_known", "_needles", "_pieces", "_windows", "generation")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._known: set[str] = set()
         self._windows: dict[str, list[str]] = {}
+        self._pieces: set[str] = set()
         self._needles: tuple[tuple[str, str], ...] = ()
         self.generation = 0
         self.learn(values)
@@ -69,6 +72,7 @@ class Redactor:
             start = form[:_PREFIX]
             if _WINDOW.match(start):
                 self._windows.setdefault(start, []).append(form)
+                self._pieces.update(start[at : at + _PIECE] for at in range(_STEP))
             else:
                 needles.add((start, form))
         self._needles = tuple(sorted(needles, key=lambda needle: -len(needle[1])))
@@ -91,9 +95,8 @@ class Redactor:
         """Tell whether a word, such as a request id, holds no secret; cheaper than cleaning it."""
         if _WORD.match(word) is None:
             return self(word) == word
-        starts = [word[at : at + _PREFIX] for at in range(len(word) - _PREFIX + 1)]
         return (
-            self._windows.keys().isdisjoint(starts)
+            not self._may_hold(word, 0, len(word))
             and _LOOKS_SECRET.search(word) is None
             and not any(start in word for start, _ in self._needles)
         )
@@ -126,12 +129,20 @@ class Redactor:
             return MASK
         return self._value(value, depth + 1)
 
+    def _may_hold(self, text: str, start: int, end: int) -> bool:
+        """Look at every fifth place: a known beginning of 12 has a piece of 8 at one of them."""
+        places = range(start, end - _PIECE + 1, _STEP)
+        return not self._pieces.isdisjoint([text[at : at + _PIECE] for at in places])
+
     def _without_known(self, text: str) -> str:
         """Cut out what starts like a known secret, to its end or to the end of its run."""
         kept: list[str] = []
         done = 0
         for run in _RUN.finditer(text):
-            for at in range(max(run.start(), done), run.end() - _PREFIX + 1):
+            start = max(run.start(), done)
+            if not self._may_hold(text, start, run.end()):
+                continue
+            for at in range(start, run.end() - _PREFIX + 1):
                 forms = self._windows.get(text[at : at + _PREFIX])
                 if forms is not None:
                     whole = [at + len(form) for form in forms if text.startswith(form, at)]
