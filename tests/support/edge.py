@@ -50,6 +50,7 @@ class Stub:
     def reset(self) -> None:
         """Forget everything."""
         self.seen: list[tuple[str, bytes, bytes]] = []
+        self.heads: list[dict[bytes, bytes]] = []
         self.bodies: list[bytes] = []
         self.gone_at: list[float] = []
         self.gone_ids: list[str] = []
@@ -60,6 +61,7 @@ class Stub:
 
     async def __call__(self, exchange: Exchange) -> None:
         self.seen.append((exchange.method, exchange.raw_path, exchange.query))
+        self.heads.append(dict(exchange.headers))
         exchange.on_gone(lambda: self._gone(exchange))
         asked = parse_qs(exchange.query.decode())
         how_many = {name: int(value) for name, (value, *_) in asked.items() if value.isdigit()}
