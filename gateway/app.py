@@ -217,7 +217,7 @@ async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, supervisor.ask, number)
-        admin = _admin(tree, Exposition(lambda: read(Path(folder).iterdir())))
+        admin = _admin(tree, Exposition(lambda: read(Path(folder).iterdir()), supervisor.processes))
         await admin.start()
         ready(url_of(first), admin.url)
         code = await supervisor.run()

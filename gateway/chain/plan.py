@@ -78,6 +78,11 @@ class Model:
     prefix: str = ""
     suffix: str = ""
 
+    @property
+    def has_facts(self) -> bool:
+        """Whether anything is known that could rule a request out."""
+        return (self.supports, self.context_tokens, self.max_output_tokens) != (None, None, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:

@@ -35,33 +35,43 @@ def split(body: bytes) -> Fields:
     Raises InputError `invalid_encoding`, `invalid_json`, `json_too_deep`, `json_too_large`.
     """
     try:
-        body.decode()
-    except UnicodeDecodeError:
-        raise InputError("invalid_encoding") from None
-    if len(body) > _MAX_ELEMENTS and body.count(b",") > _MAX_ELEMENTS:
-        raise InputError("json_too_large")
-    try:
-        fields = _split(body)
-        _check_values(fields)
+        if len(body) <= _FULL_CHECK_BYTES:
+            _any(body)
+            return _split(body)
+        return _split_large(body)
     except RecursionError:
         raise InputError("json_too_deep") from None
-    except msgspec.ValidationError:
-        raise InputError("invalid_json", "The body must be a JSON object.") from None
-    except msgspec.MsgspecError:
-        raise InputError("invalid_json") from None
+    except UnicodeDecodeError:
+        raise InputError("invalid_encoding") from None
+    except msgspec.MsgspecError as error:
+        raise _refused(body, error) from None
+
+
+def _split_large(body: bytes) -> Fields:
+    """Split without decoding the texts: the splitter checks grammar, not range and encoding (C-17)."""
+    body.decode()
+    if len(body) > _MAX_ELEMENTS and body.count(b",") > _MAX_ELEMENTS:
+        raise InputError("json_too_large")
+    fields = _split(body)
+    for key, raw in fields.items():
+        view = memoryview(raw)
+        is_text = key in _TEXT_FIELDS and len(view) > _FULL_CHECK_BYTES
+        if not is_text or _LONG_NUMBER.search(bytes(view[::_SAMPLE_STEP])):
+            _any(view)
     return fields
 
 
-def _check_values(fields: Fields) -> None:
-    """Refuse numbers that no JSON reader agrees on: the splitter checks grammar, not range (C-17)."""
+def _refused(body: bytes, error: msgspec.MsgspecError) -> InputError:
+    """Say what is wrong with a body that could not be read."""
     try:
-        for key, raw in fields.items():
-            view = memoryview(raw)
-            is_text = key in _TEXT_FIELDS and len(view) > _FULL_CHECK_BYTES
-            if not is_text or _LONG_NUMBER.search(bytes(view[::_SAMPLE_STEP])):
-                _any(view)
-    except msgspec.ValidationError:
-        raise InputError("invalid_json", "A number in the body is out of range.") from None
+        body.decode()
+    except UnicodeDecodeError:
+        return InputError("invalid_encoding")
+    if not isinstance(error, msgspec.ValidationError):
+        return InputError("invalid_json")
+    if "out of range" in str(error):
+        return InputError("invalid_json", "A number in the body is out of range.")
+    return InputError("invalid_json", "The body must be a JSON object.")
 
 
 def join(fields: Fields) -> bytes:

@@ -24,12 +24,21 @@ _SECONDS = re.compile(rb"[0-9]{1,9}(\.[0-9]{1,9})?\Z")
 
 
 class Refusal(UpstreamError):
-    """A provider answered with an error. `said` is what it said, cleaned; `upstream_http` its own status."""
+    """A provider answered with an error. `said` is what it said, cleaned; `upstream_http` its own status.
+
+    `is_credential`: the gateway's own key was refused, by whatever status; the next key may work.
+    """
 
     def __init__(
-        self, said: ProviderError, upstream_http: int, status: Status, wait_s: float | None
+        self,
+        said: ProviderError,
+        upstream_http: int,
+        status: Status,
+        wait_s: float | None,
+        *,
+        is_credential: bool,
     ) -> None:
-        if upstream_http in _CREDENTIAL:
+        if is_credential:
             code, http = "upstream_auth", 0
         else:
             code = _CODES.get(status, "upstream_error")
@@ -38,13 +47,9 @@ class Refusal(UpstreamError):
         self.status = status
         self.said = said
         self.upstream_http = upstream_http
+        self.is_credential = is_credential
         if status is Status.INVALID_ARGUMENT or status is Status.NOT_FOUND:
             self.should_retry = False
-
-    @property
-    def is_credential(self) -> bool:
-        """Whether the gateway's own key was refused: the next key may work."""
-        return self.upstream_http in _CREDENTIAL
 
     @property
     def is_quota(self) -> bool:
@@ -55,7 +60,8 @@ class Refusal(UpstreamError):
 def refuse(account: Account, http: int, said: ProviderError, wait_s: float | None) -> Refusal:
     """Build the error for an answer, by the provider's own `status_map` first."""
     status = account.status_map.get(http) or classify_http(http)
-    return Refusal(said, http, status, wait_s)
+    is_credential = http in _CREDENTIAL or account.dialect.error_class(said, http) == "auth"
+    return Refusal(said, http, status, wait_s, is_credential=is_credential)
 
 
 def read_wait(milliseconds: bytes | None, seconds: bytes | None) -> float | None:
@@ -101,6 +107,8 @@ def refuse_in_stream(account: Account, said: ProviderError) -> Refusal:
 
 
 def _status_said(said: ProviderError) -> int:
+    if said.http:
+        return said.http
     for value in (said.code, said.type):
         text = str(value or "")
         if text.isdigit() and 400 <= int(text) <= 599:

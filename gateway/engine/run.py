@@ -1,6 +1,7 @@
 """The way of one request to its provider: targets in order, credentials in turn, one answer."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from gateway.chain.plan import Account, Key, Model, Target
 from gateway.core import clock, codec
@@ -34,10 +35,13 @@ class Engine:
         self._redactor = redactor
         self._cells: dict[tuple[str, str, str], AttemptCells] = {}
 
-    async def generate(self, run: Run, model: Model, fields: codec.Fields, path: bytes) -> Reply:
+    def generate(
+        self, run: Run, model: Model, fields: codec.Fields, path: bytes
+    ) -> Awaitable[Reply]:
         """Answer a JSON request of a dialect; `path` is its address below a provider's base URL."""
-        require_fit(model, fields)
-        return await self.route(run, model, JsonOriginal(path, fields, watched=True))
+        if model.has_facts:
+            require_fit(model, fields)
+        return self.route(run, model, JsonOriginal(path, fields, watched=True))
 
     async def route(self, run: Run, model: Model, original: Original) -> Reply:
         """Answer a request from the first target of a model that can."""
@@ -59,15 +63,14 @@ class Engine:
 
     async def call(self, run: Run, target: Target, outgoing: Outgoing) -> Reply:
         """Send to one target: a credential that is refused or out of quota makes room for the next."""
-        keys = usable_keys(target, clock.monotonic())
-        last = keys[-1]
-        for key in keys:
+        *others, last = usable_keys(target)
+        for key in others:
             try:
                 return await self._attempt(run, target, key, outgoing)
             except Refusal as error:
-                if key is last or not (error.is_credential or error.is_quota):
+                if not (error.is_credential or error.is_quota):
                     raise
-        raise AssertionError("a target has at least one credential")
+        return await self._attempt(run, target, last, outgoing)
 
     async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
         attempt = Attempt(run, target, key, self._attempt_cells(run, target))

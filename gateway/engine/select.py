@@ -1,10 +1,11 @@
 """Which target is tried first, and which ones after it."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 from gateway.chain.plan import Key, Model, Target
+from gateway.core import clock
 from gateway.core.call import Run
 
 _random = random.Random()  # noqa: S311  spreads load; nothing secret depends on it
@@ -19,11 +20,12 @@ def order_targets(model: Model, run: Run) -> tuple[Target, ...]:
     return (first, *sorted((t for t in targets if t is not first), key=_load))
 
 
-def usable_keys(target: Target, now: float) -> list[Key]:
-    """Return a target's credentials in turn, without those that rest; all of them when every one rests."""
+def usable_keys(target: Target) -> Sequence[Key]:
+    """Return a target's credentials in turn, without those that rest; one of them at least."""
     keys = target.account.keys
     if len(keys) == 1:
-        return [keys[0]]
+        return keys
+    now = clock.monotonic()
     target.health.turn += 1
     turn = target.health.turn % len(keys)
     rotated = (*keys[turn:], *keys[:turn])

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from gateway.core.errors import GatewayError, InputError
 from gateway.core.ids import accepted, new_request_id
-from gateway.server.exchange import Handler, Headers, Render
+from gateway.server.exchange import Block, Handler, Headers, Render
 from gateway.server.head import response_head, wants_close
 from gateway.server.limits import ConnectionLimits
 from gateway.server.request import check_single, split_target
@@ -189,13 +189,18 @@ class AsgiExchange:
         """Whether something written has not been taken by the server."""
         return self._suspended is not None
 
-    def start(self, status: int, headers: Headers, *, length: int | None) -> None:
+    def start(self, status: int, headers: Headers | Block, *, length: int | None) -> None:
         """Set the head of the answer."""
         if self.started:
             raise RuntimeError("the answer was started before")
         wants_close(headers)
         response_head(status, headers, b"", self._loop.time())
         self.started = True
+        if isinstance(headers, Block):
+            lines = headers.split(b"\r\n")[:-1]
+            headers = [
+                (name, value) for name, _, value in (line.partition(b": ") for line in lines)
+            ]
         fields = list(headers)
         if status in (204, 304):
             self._bodyless = True

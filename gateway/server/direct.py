@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gateway.core.errors import InputError
 from gateway.core.ids import accepted, new_request_id
-from gateway.server.exchange import Headers
+from gateway.server.exchange import Block, Headers
 from gateway.server.head import CLOSE, response_head, wants_close
 
 _log = logging.getLogger("gateway.server")
@@ -246,7 +246,7 @@ class DirectExchange:
         """Whether the client reads too slowly."""
         return self._link.write_paused
 
-    def start(self, status: int, headers: Headers, *, length: int | None) -> None:
+    def start(self, status: int, headers: Headers | Block, *, length: int | None) -> None:
         """Set the head of the answer."""
         if self.started:
             raise RuntimeError("the answer was started before")

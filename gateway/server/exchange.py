@@ -9,6 +9,13 @@ from gateway.server.limits import ConnectionLimits
 Headers = Sequence[tuple[bytes, bytes]]
 """Names in lower case."""
 
+
+class Block(bytes):
+    """Headers as finished lines, made where their bytes are known to be harmless; none is a framing header."""
+
+    __slots__ = ()
+
+
 Render = Callable[[GatewayError, str], bytes]
 """Writes the JSON body of an error answer; the string is the request id."""
 
@@ -105,7 +112,7 @@ class Exchange(Protocol):
         """Yield the body as it arrives; the client is held up meanwhile; raises as `read_body`."""
         ...
 
-    def start(self, status: int, headers: Headers, *, length: int | None) -> None:
+    def start(self, status: int, headers: Headers | Block, *, length: int | None) -> None:
         """Set the head of the answer; it leaves together with the first bytes of the content.
 
         `length` None: a stream; its head leaves in the next turn of the loop at the latest. Framing

@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from gateway.core import clock
 from gateway.core.errors import GatewayError
-from gateway.server.exchange import Headers, Render
+from gateway.server.exchange import Block, Headers, Render
 
 _CRLF = b"\r\n"
 _pair = b": ".join
@@ -51,8 +51,10 @@ class _Openings(dict[int, bytes]):
 _openings = _Openings()
 
 
-def wants_close(headers: Headers) -> bool:
+def wants_close(headers: Headers | Block) -> bool:
     """Tell whether headers ask to close; raises ValueError for those that only the server makes."""
+    if isinstance(headers, Block):
+        return False
     if _FRAMING.isdisjoint(map(_name, headers)):
         return False
     if (b"connection", b"close") not in headers:
@@ -60,16 +62,22 @@ def wants_close(headers: Headers) -> bool:
     return True
 
 
-def response_head(status: int, headers: Headers, framing: bytes, now: float) -> bytes:
+def response_head(status: int, headers: Headers | Block, framing: bytes, now: float) -> bytes:
     """Write a whole head; `now` is monotonic. Raises ValueError for control bytes and non-ASCII."""
     if now >= _openings.expire:
         _openings.renew(now)
+    block = headers if isinstance(headers, Block) else checked_lines(headers)
+    return b"%b%b%b\r\n" % (_openings[status], block, framing)
+
+
+def checked_lines(headers: Headers) -> Block:
+    """Write headers as lines; raises ValueError for control bytes and non-ASCII."""
     if not headers:
-        return b"%b%b\r\n" % (_openings[status], framing)
-    block = _lines(map(_pair, headers))
-    if block.translate(None, _VISIBLE) != _CRLF * (len(headers) - 1):
+        return Block()
+    lines = _lines(map(_pair, headers))
+    if lines.translate(None, _VISIBLE) != _CRLF * (len(headers) - 1):
         raise ValueError("a header of the answer holds a byte that may not stand there")
-    return b"%b%b\r\n%b\r\n" % (_openings[status], block, framing)
+    return Block(lines + _CRLF)
 
 
 def refusal(error: GatewayError, request_id: str, render: Render, *, bodyless: bool) -> bytes:

@@ -2,6 +2,8 @@
 
 from gateway.core import clock
 from gateway.core.call import Run
+from gateway.server.exchange import Block
+from gateway.server.head import checked_lines
 from gateway.upstream.client import Headers
 
 JSON: Headers = ((b"content-type", b"application/json"),)
@@ -12,18 +14,37 @@ STREAM: Headers = (
 )
 _CACHE_OFF = (b"x-gateway-cache", b"off")
 _MAX_WARNINGS = 2048
+_MAX_KNOWN = 4096
+_known: dict[tuple[str, str, Headers], bytes] = {}
 
 
-def reply_headers(run: Run, own: Headers) -> list[tuple[bytes, bytes]]:
-    """Build the headers of an answer around those of its content."""
-    headers = [*own, (b"x-request-id", run.request_id.encode()), _CACHE_OFF]
-    if run.attempts:
-        overhead_ms = (clock.monotonic() - run.started - run.upstream_s) * 1000.0
-        label = f"{run.provider}/{run.target_model}".encode("ascii", "replace")
-        headers.append((b"x-gateway-model", label))
-        headers.append((b"x-gateway-attempts", b"%d" % run.attempts))
-        headers.append((b"x-gateway-overhead-ms", b"%.3f" % overhead_ms))
+def reply_headers(run: Run, own: Headers) -> Block:
+    """Build the headers of an answer around those of its content; request ids are harmless by then."""
+    block = _fixed(run, own)
+    if not run.attempts:
+        return Block(b"%bx-request-id: %b\r\n" % (block, run.request_id.encode()))
+    overhead_ms = (clock.monotonic() - run.started - run.upstream_s) * 1000.0
+    block = b"%bx-request-id: %b\r\nx-gateway-attempts: %d\r\nx-gateway-overhead-ms: %.3f\r\n" % (
+        block,
+        run.request_id.encode(),
+        run.attempts,
+        overhead_ms,
+    )
     if run.warnings:
         text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
-        headers.append((b"x-gateway-warnings", text))
-    return headers
+        block += checked_lines(((b"x-gateway-warnings", text),))
+    return Block(block)
+
+
+def _fixed(run: Run, own: Headers) -> bytes:
+    """Return the lines that are the same for every answer of a target; kept, in bounded number."""
+    key = (run.provider, run.target_model, own)
+    block = _known.get(key)
+    if block is None:
+        label = f"{run.provider}/{run.target_model}".encode("ascii", "replace")
+        named = ((b"x-gateway-model", label),) if run.provider else ()
+        block = checked_lines((*own, _CACHE_OFF, *named))
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[key] = block
+    return block

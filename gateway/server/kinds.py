@@ -52,11 +52,11 @@ class Kinds:
             "model": self._model,
         }
 
-    async def answer(
+    def answer(
         self, exchange: Exchange, run: Run, principal: Principal, match: Match
-    ) -> None:
+    ) -> Awaitable[None]:
         """Answer an exchange whose caller and route are known."""
-        await self._by_kind[match.route.kind](exchange, run, principal, match)
+        return self._by_kind[match.route.kind](exchange, run, principal, match)
 
     async def _generate(
         self, exchange: Exchange, run: Run, principal: Principal, match: Match

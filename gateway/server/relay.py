@@ -1,12 +1,9 @@
 """Writes replies to the caller: whole, or as a stream with back-pressure and signs of life."""
 
 import asyncio
-from collections.abc import Sequence
 
 from gateway.engine.reply import Stream
-from gateway.server.exchange import Exchange
-
-Headers = Sequence[tuple[bytes, bytes]]
+from gateway.server.exchange import Block, Exchange
 
 
 class Pinger:
@@ -17,9 +14,7 @@ class Pinger:
 
     __slots__ = ("_exchange", "_headers", "_interval_s", "_loop", "_ping", "_timer", "quiet_since")
 
-    def __init__(
-        self, exchange: Exchange, headers: Headers, ping: bytes, interval_s: float
-    ) -> None:
+    def __init__(self, exchange: Exchange, headers: Block, ping: bytes, interval_s: float) -> None:
         self._exchange = exchange
         self._headers = headers
         self._ping = ping

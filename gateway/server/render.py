@@ -52,6 +52,8 @@ def error_headers(error: GatewayError, run: Run) -> list[tuple[bytes, bytes]]:
     if wait_s is not None:
         headers.append((b"retry-after", b"%d" % math.ceil(wait_s)))
         headers.append((b"retry-after-ms", b"%d" % round(wait_s * 1000)))
+    if error.code == "method_not_allowed":
+        headers.append((b"allow", error.detail.encode()))
     if error.code == "draining":
         headers.append((b"connection", b"close"))
     if run.attempts:

@@ -40,13 +40,17 @@ class Supervisor:
         self._seats = seats
         self._command = command
         self._stopping = asyncio.Event()
-        self._running: set[asyncio.subprocess.Process] = set()
+        self._running: dict[asyncio.subprocess.Process, Seat] = {}
 
     def ask(self, signal_number: int) -> None:
         """Pass a signal on to every worker, and start no more."""
         self._stopping.set()
         for process in self._running:
             _tell(process, signal_number)
+
+    def processes(self) -> dict[str, int]:
+        """Return the process ids of the workers, by seat; may be called from any thread."""
+        return {str(seat.number): process.pid for process, seat in tuple(self._running.items())}
 
     async def run(self) -> int:
         """Run until all workers have left; returns the exit code."""
@@ -91,13 +95,13 @@ class Supervisor:
             stdin=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        self._running.add(process)
+        self._running[process] = seat
         if self._stopping.is_set():
             _tell(process, signal.SIGTERM)  # asked while it was being started
         try:
             return await process.wait()
         finally:
-            self._running.discard(process)
+            del self._running[process]
 
 
 def _tell(process: asyncio.subprocess.Process, signal_number: int) -> None:

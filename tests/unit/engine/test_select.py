@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from gateway.chain.plan import Target
+from gateway.core import clock
 from gateway.core.call import Run
 from gateway.engine.select import BALANCES, order_targets, usable_keys
 from tests.support.plans import model, target
@@ -79,20 +80,21 @@ def test_a_session_keeps_its_target_when_another_comes() -> None:
 def test_keys_take_turns_and_resting_ones_are_passed_over() -> None:
     plan = target(keys=3)
     keys = plan.account.keys
-    keys[1].health.rest(100.0)
+    keys[1].health.rest(clock.monotonic() + 60)
 
-    chosen = {id(usable_keys(plan, now=50.0)[0]) for _ in range(6)}
+    chosen = {id(usable_keys(plan)[0]) for _ in range(6)}
+    keys[1].health.rest_until = 0.0
 
     assert {id(keys[0]), id(keys[2])} == chosen
-    assert len(usable_keys(plan, now=101.0)) == 3
+    assert len(usable_keys(plan)) == 3
 
 
 def test_the_key_that_wakes_first_is_used_when_all_rest() -> None:
     plan = target(keys=2)
-    plan.account.keys[0].health.rest(100.0)
-    plan.account.keys[1].health.rest(60.0)
+    plan.account.keys[0].health.rest(clock.monotonic() + 100)
+    plan.account.keys[1].health.rest(clock.monotonic() + 60)
 
-    assert [plan.account.keys[1]] == usable_keys(plan, now=50.0)
+    assert [plan.account.keys[1]] == usable_keys(plan)
 
 
 def test_a_peak_of_latency_counts_at_once_and_fades() -> None:
