@@ -4,8 +4,7 @@ Whatever was going on, nothing stays behind and the same gateway answers the nex
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,22 @@ from typing import Any
 import pytest
 
 from tests.support.caller import Caller, calling, request
+from tests.support.faulty import (
+    DONE,
+    FINISH,
+    FIRST,
+    GOOD,
+    HEALTHY,
+    PATIENT,
+    only_record,
+    usage_event,
+    withstanding,
+)
 from tests.support.scripted_upstream import (
     LAST_CHUNK,
     STREAM_HEAD,
     Peer,
     Script,
-    ScriptedUpstream,
-    answering,
     chunk,
     ok,
     until,
@@ -27,23 +35,10 @@ from tests.support.scripted_upstream import (
 )
 from tests.support.serving import CHAT, KEY, STREAM, Serving, config_for, serving
 
-LOOPS = ("uvloop", "asyncio")
+LOOPS = ("uvloop",)
 SOON_S = 0.25
-PATIENT = {"connect_s": 20, "pool_s": 20, "first_byte_s": 20, "idle_s": 20}
-GOOD = (
-    b'{"id":"c1","object":"chat.completion","created":1,"model":"m-upstream","choices":[{"index":0,'
-    b'"message":{"role":"assistant","content":"fine"},"finish_reason":"stop"}]}'
-)
-EVENT = (
-    b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m-upstream",'
-    b'"choices":[{"index":0,"delta":{"role":"assistant","content":"first"},"finish_reason":null}]}\n\n'
-)
-LAST = (
-    b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m-upstream",'
-    b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],'
-    b'"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}\n\ndata: [DONE]\n\n'
-)
-HEALTHY = answering(ok(GOOD))
+EVENT = FIRST
+LAST = FINISH + usage_event(3, 5) + DONE
 Leave = Callable[[Caller], None]
 LEAVES: list[Leave] = [Caller.close, Caller.reset]
 
@@ -52,40 +47,9 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-@asynccontextmanager
-async def patient(
-    folder: Path, *scripts: Script, **more: Any
-) -> AsyncGenerator[tuple[Serving, ScriptedUpstream]]:
-    """Serve a gateway that waits for long; in the end a probe succeeds and nothing is left behind."""
-    provider = {"timeout": PATIENT, **more.pop("provider", {})}
-    limits = more.pop("limits", {})
-    async with upstream(*scripts) as served:
-        made = config_for(f"http://127.0.0.1:{served.port}/v1", provider=provider, **more)
-        async with serving(made, folder, **limits) as gateway:
-            before = descriptors()
-            yield gateway, served
-            await until(lambda: not gateway.running)
-            served.scripts = (HEALTHY,)
-            assert (await gateway.post(CHAT)).status_code == 200, "the probe after the fault"
-            await gateway.client.aclose()
-            # Connections to the provider may stay for the next request; both of their ends are in this process.
-            await until(lambda: descriptors() <= before + 2 * len(served.open))
-
-
-def descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-async def record_of(gateway: Serving) -> dict[str, Any]:
-    """Return the one log line so far."""
-    await until(gateway.records)
-    (record,) = gateway.records()
-    return record
-
-
 async def check_record(gateway: Serving, *, attempts: int = 1) -> None:
     """Check what is written down of the one request, whose client left."""
-    record = await record_of(gateway)
+    record = await only_record(gateway)
     assert (record["status"], record["code"]) == (499, "client_gone")
     assert record["client_gone"] is True
     assert record.get("attempts", 0) == attempts
@@ -148,7 +112,7 @@ PHASES: dict[str, tuple[dict[str, Any], Phase]] = {
 @pytest.mark.parametrize("name", PHASES)
 async def test_the_provider_is_hung_up_on_at_once(tmp_path: Path, name: str, leave: Leave) -> None:
     body, phase = PHASES[name]
-    async with patient(tmp_path, phase.script) as (gateway, served):
+    async with withstanding(tmp_path, phase.script) as (gateway, served):
         async with calling(gateway.port) as caller:
             caller.send(request(body))
             await until(lambda: served.requests and served.peers[0].sent_bytes >= phase.sent)
@@ -172,7 +136,7 @@ async def test_a_stream_that_holds_nothing_but_signs_of_life_is_given_up_too(
     tmp_path: Path, leave: Leave
 ) -> None:
     quick = {"ping_interval_s": 0.05}
-    async with patient(tmp_path, stopping_after().script, server=quick) as (gateway, served):
+    async with withstanding(tmp_path, stopping_after().script, server=quick) as (gateway, served):
         async with calling(gateway.port) as caller:
             caller.send(request(STREAM))
             await caller.read_until(b": ping\n\n")
@@ -202,7 +166,7 @@ async def test_a_place_in_the_queue_for_a_connection_is_given_up(
         await peer.send(ok(GOOD))
         await HEALTHY(peer)
 
-    async with patient(tmp_path, holds, provider={"max_connections": 1}) as (gateway, served):
+    async with withstanding(tmp_path, holds, provider={"max_connections": 1}) as (gateway, served):
         first = asyncio.ensure_future(gateway.post(CHAT))
         await until(lambda: served.requests)
         async with calling(gateway.port) as caller:
@@ -249,7 +213,7 @@ async def test_a_connect_under_way_is_given_up(
 async def test_a_body_that_is_never_completed_reaches_no_provider(
     tmp_path: Path, leave: Leave
 ) -> None:
-    async with patient(tmp_path, HEALTHY) as (gateway, served):
+    async with withstanding(tmp_path, HEALTHY) as (gateway, served):
         async with calling(gateway.port) as caller:
             caller.send(request(STREAM)[:-10])
             await until(lambda: gateway.running)
@@ -272,7 +236,7 @@ async def test_an_upload_that_breaks_off_is_broken_off_at_the_provider(
     tenant = {
         "acme": {"keys": [{"id": "k", "secret": KEY}], "models": ["m"], "providers": ["up"]},
     }
-    async with patient(tmp_path, takes, tenants=tenant) as (gateway, served):
+    async with withstanding(tmp_path, takes, tenants=tenant) as (gateway, served):
         async with calling(gateway.port) as caller:
             size = "Content-Length: 1000000"
             head = request(b"", "x-gateway-provider: up", path="/v1/files")
@@ -294,7 +258,7 @@ async def test_an_upload_that_breaks_off_is_broken_off_at_the_provider(
 @pytest.mark.bug("K05")
 async def test_a_client_that_stops_reading_is_cut_and_the_provider_with_it(tmp_path: Path) -> None:
     limits = {"write_stall_s": 0.5}
-    async with patient(tmp_path, _floods, limits=limits) as (gateway, served):
+    async with withstanding(tmp_path, _floods, limits=limits) as (gateway, served):
         async with calling(gateway.port, receive_bytes=4096) as caller:
             caller.send(request(STREAM))
             await until(lambda: served.peers and served.peers[0].ended_at is not None)
@@ -312,12 +276,12 @@ async def test_a_client_that_stops_reading_is_cut_and_the_provider_with_it(tmp_p
 @pytest.mark.parametrize("leave", LEAVES)
 async def test_leaving_with_the_last_event_in_hand_is_no_loss(tmp_path: Path, leave: Leave) -> None:
     script = stopping_after(STREAM_HEAD, chunk(EVENT), chunk(LAST)).script
-    async with patient(tmp_path, script) as (gateway, served):
+    async with withstanding(tmp_path, script) as (gateway, served):
         async with calling(gateway.port) as caller:
             caller.send(request(STREAM))
             await caller.read_until(b"[DONE]\n\n")
             leave(caller)
-        record = await record_of(gateway)
+        record = await only_record(gateway)
         await until(lambda: served.peers[0].ended_at is not None, 2 * SOON_S)
 
         assert record["status"] == 200
@@ -329,13 +293,13 @@ async def test_leaving_with_the_last_event_in_hand_is_no_loss(tmp_path: Path, le
 @pytest.mark.bug("K06")
 async def test_what_a_provider_does_after_its_last_event_is_nobody_s_time(tmp_path: Path) -> None:
     script = stopping_after(STREAM_HEAD, chunk(EVENT), chunk(LAST)).script
-    async with patient(tmp_path, script) as (gateway, _):
+    async with withstanding(tmp_path, script) as (gateway, _):
         async with calling(gateway.port) as caller:
             began = now()
             caller.send(request(STREAM))
             await caller.read_until(b"0\r\n\r\n")
             took = now() - began
-        record = await record_of(gateway)
+        record = await only_record(gateway)
 
         assert record["duration_ms"] <= took * 1000 + 20
 
@@ -350,7 +314,7 @@ async def test_a_provider_that_ends_in_order_serves_again_on_the_same_connection
             await peer.send(STREAM_HEAD, chunk(EVENT), chunk(LAST), LAST_CHUNK)
         await HEALTHY(peer)
 
-    async with patient(tmp_path, in_order) as (gateway, served):
+    async with withstanding(tmp_path, in_order) as (gateway, served):
         for _ in range(3):
             async with calling(gateway.port) as caller:
                 caller.send(request(STREAM))
@@ -375,7 +339,7 @@ async def test_a_client_that_only_stops_sending_is_answered(
             await peer.send(STREAM_HEAD, chunk(EVENT), chunk(LAST), LAST_CHUNK)
         await HEALTHY(peer)
 
-    async with patient(tmp_path, waits) as (gateway, served), calling(gateway.port) as caller:
+    async with withstanding(tmp_path, waits) as (gateway, served), calling(gateway.port) as caller:
         caller.send(request(body))
         await until(lambda: served.requests)
         caller.half_close()
@@ -383,7 +347,7 @@ async def test_a_client_that_only_stops_sending_is_answered(
         assert gateway.running == 1
         released.set()
         answer = await caller.read_to_end()
-        record = await record_of(gateway)
+        record = await only_record(gateway)
 
         assert answer.rstrip().endswith(b"0" if body is STREAM else GOOD)
         assert record["status"] == 200
@@ -412,7 +376,7 @@ async def test_an_answer_and_a_goodbye_at_the_same_moment_leave_nothing_behind(
             await asyncio.sleep(0.001 + delay_s)
             leave(caller)
 
-    async with patient(tmp_path, answers_late) as (gateway, _):
+    async with withstanding(tmp_path, answers_late) as (gateway, _):
         tries: list[Awaitable[None]] = [
             leaves(gateway, body, leave)
             for body in (CHAT, STREAM)

@@ -64,6 +64,17 @@ class Caller:
             data += more
         return data
 
+    async def read_past(self, mark: bytes) -> int:
+        """Read up to and with `mark`, however much that is; return how many bytes came."""
+        size, tail = 0, b""
+        while more := await self.read():
+            size += len(more)
+            tail = tail[-len(mark) :] + more
+            if mark in tail:
+                return size
+        message = f"closed before {mark!r}: {tail[-2000:]!r}"
+        raise AssertionError(message)
+
     async def read(self, most: int = 65536) -> bytes:
         """Return what has come, at least a byte; nothing at the end."""
         async with asyncio.timeout(_READ_S):
