@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, runtime_checkable
 
 import httpx2
 
@@ -28,6 +28,15 @@ _CONNECTING: Final = ("connect_tcp.started", "start_tls.started")
 _SENDING: Final = "send_request_headers.started"
 _SENT: Final = "receive_response_headers.started"
 _T = TypeVar("_T")
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A stream of the library."""
+
+    async def aclose(self) -> None:
+        """Close it."""
+        ...
 
 
 class HttpxPool:
@@ -118,6 +127,7 @@ class HttpxEndpoint:
             response, repeated = await self._exchange(trip, method, target, lines, body)
         except BaseException:
             pool.active -= 1
+            await trip.drop()
             raise
         answer = HttpxAnswer(response, pool, trip, repeated=repeated)
         try:
@@ -298,6 +308,7 @@ class _Trip:
         self._sent_at = 0.0
         self._fresh = False
         self._timer: asyncio.Timeout | None = None
+        self._opened: object = None
         self.enter("pool")
 
     def enter(self, phase: str) -> None:
@@ -315,7 +326,9 @@ class _Trip:
 
     async def trace(self, event: str, info: Mapping[str, object]) -> None:
         """Follow the library's own reports."""
-        if event.endswith(_CONNECTING):
+        if event.endswith("connect_tcp.complete"):
+            self._opened = info.get("return_value")
+        elif event.endswith(_CONNECTING):
             self._fresh = True
             self.enter("connect")
         elif event.endswith(_SENDING) and not _is_tunnel(info.get("request")):
@@ -333,6 +346,11 @@ class _Trip:
             raise self._late() from None
         finally:
             self._timer = None
+
+    async def drop(self) -> None:
+        """Close what was opened for a request that failed: cancelled in its TLS, the library forgets it."""
+        if isinstance(self._opened, Closing):
+            await self._opened.aclose()
 
     def is_stale(self, error: httpx2.TransportError) -> bool:
         """Tell whether a kept connection was dead, rather than the request lost."""

@@ -9,6 +9,7 @@ import pytest
 from gateway.upstream.client import Endpoint
 from tests.support.outgoing import (
     TRANSPORTS,
+    Unanswering,
     all_gone,
     client,
     facts,
@@ -45,7 +46,7 @@ async def test_a_refused_connection_is_unavailable_and_nothing_was_sent(transpor
 async def test_a_connect_that_hangs_ends_in_time(
     transport: str, connect_s: float, within_s: float, code: str
 ) -> None:
-    with unanswering() as port:
+    with Unanswering() as port:
         async with client() as out:
             began = now()
             settings = {"timeouts": limits(connect_s=connect_s)}
@@ -54,24 +55,6 @@ async def test_a_connect_that_hangs_ends_in_time(
 
             assert facts(error) == (code, "connect", False)
             assert 0.15 < now() - began < 2.0
-
-
-class unanswering:  # noqa: N801
-    """A port whose SYNs are dropped: its queue of accepted connections is full."""
-
-    def __enter__(self) -> int:
-        self._sock = socket.socket()
-        self._sock.bind(("127.0.0.1", 0))
-        self._sock.listen(0)
-        self._fill = [socket.socket() for _ in range(4)]
-        for filler in self._fill:
-            filler.setblocking(False)
-            filler.connect_ex(self._sock.getsockname())
-        return self._sock.getsockname()[1]
-
-    def __exit__(self, *_: object) -> None:
-        for sock in (self._sock, *self._fill):
-            sock.close()
 
 
 @pytest.mark.fault("U-12")

@@ -1,6 +1,7 @@
 """A client of the gateway's own with limits that bind nothing, and what tests of both transports share."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -102,7 +103,8 @@ async def playing(
     async with upstream(*scripts) as up, client() as out:
         yield up, out.endpoint(spec(up.url, transport, **settings))
         up.scripts = (answering(ok(b"probe")),)
-        assert await whole(out.endpoint(spec(up.url, transport, **settings))) == b"probe"
+        probe = await post(out.endpoint(spec(up.url, transport, **settings)), b"probe")
+        assert await probe.read_all(100)
 
 
 async def all_gone(up: ScriptedUpstream, since: float, within_s: float = 0.25) -> None:
@@ -118,3 +120,21 @@ async def failure(work: Coroutine[Any, Any, object]) -> UpstreamError:
     except UpstreamError as error:
         return error
     raise AssertionError(f"no failure but {value!r}")
+
+
+class Unanswering:
+    """A port whose SYNs are dropped: its queue of accepted connections is full."""
+
+    def __enter__(self) -> int:
+        self._sock = socket.socket()
+        self._sock.bind(("127.0.0.1", 0))
+        self._sock.listen(0)
+        self._fill = [socket.socket() for _ in range(4)]
+        for filler in self._fill:
+            filler.setblocking(False)
+            filler.connect_ex(self._sock.getsockname())
+        return self._sock.getsockname()[1]
+
+    def __exit__(self, *_: object) -> None:
+        for sock in (self._sock, *self._fill):
+            sock.close()

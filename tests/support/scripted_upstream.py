@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from pathlib import Path
+from typing import Self, cast
 
 import trustme
 
@@ -322,6 +323,14 @@ class Authority:
     """A private certificate authority and what it vouches for."""
 
     ca: trustme.CA
+    ca_file: str
+
+    @classmethod
+    def made(cls, folder: Path) -> Self:
+        """Make an authority; its certificate lies in the folder."""
+        ca = trustme.CA()
+        ca.cert_pem.write_to_path(folder / "ca.pem")
+        return cls(ca, str(folder / "ca.pem"))
 
     def server(self, *names: str, not_after: datetime | None = None) -> ssl.SSLContext:
         """Return a server's context for these names."""

@@ -228,10 +228,14 @@ class Connection(asyncio.BufferedProtocol):
         # Both loops hand out transports that read and write; the common type does not say so.
         self._transport = cast("asyncio.Transport", transport)
         self._parser = HttpResponseParser(self)
+        if self.is_closed:
+            self._transport.abort()
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to put the bytes; all connections share it, `buffer_updated` follows at once."""
-        return self._buffer
+        return (
+            self._view
+        )  # not the bytearray: asyncio's TLS takes slices of it, which must not be copies
 
     def buffer_updated(self, nbytes: int) -> None:
         """Feed the parser, then do what the new state asks for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import ssl
@@ -52,15 +51,20 @@ class Dialer:
         self, make: Callable[[], Connection], loop: asyncio.AbstractEventLoop
     ) -> Connection:
         sock = await Race(loop, await self._addresses.find(), self._origin.port).run()
+        connection = make()
         try:
             if self._context is None:
-                _, connection = await loop.create_connection(make, sock=sock)
+                await loop.create_connection(lambda: connection, sock=sock)
             else:
-                _, connection = await loop.create_connection(
-                    make, sock=sock, ssl=self._context, server_hostname=self._origin.host
+                await loop.create_connection(
+                    lambda: connection,
+                    sock=sock,
+                    ssl=self._context,
+                    server_hostname=self._origin.host,
                 )
         except BaseException:
-            sock.close()
+            # Not the socket: it is the loop's by now, which closes it; its number may be taken again.
+            connection.close()
             raise
         return connection
 
@@ -148,6 +152,6 @@ def _explain(error: Exception) -> str:
         return f"TLS: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {error.reason or type(error).__name__}"
-    with contextlib.suppress(AttributeError, TypeError, ValueError):
-        return os.strerror(int(str(error.args[0])))
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
     return type(error).__name__

@@ -179,13 +179,13 @@ class Pool:
             if waiter.done() and not waiter.cancelled():
                 self._give_back(waiter.result())
             else:
-                self._waiters.remove(waiter)
+                self._forget(waiter)
             raise
         finally:
             timer.cancel()
             self._waiting -= 1
         if given is Grant.TOO_LATE:
-            self._waiters.remove(waiter)
+            self._forget(waiter)
             code = "deadline_exceeded" if limit >= deadline else "overloaded"
             raise UpstreamError(code, phase="pool", sent=False, detail="no connection in time")
         return given
@@ -202,6 +202,10 @@ class Pool:
             self._used -= 1
         else:
             waiter.set_result(Grant.SLOT)
+
+    def _forget(self, waiter: asyncio.Future[Connection | Grant]) -> None:
+        if waiter in self._waiters:  # unless its turn has come since
+            self._waiters.remove(waiter)
 
     def _next_waiter(self) -> asyncio.Future[Connection | Grant] | None:
         while self._waiters:
