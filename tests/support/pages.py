@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gateway.chain.plan import Account
-from gateway.core.errors import CODES, Code
+from gateway.core.errors import CODES, Code, GatewayError
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import type_of
 from gateway.dialects.registry import DIALECTS
@@ -64,12 +64,15 @@ def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def _advice(error: Code | GatewayError) -> str:
+    return {True: "true", False: "false", None: ""}[error.should_retry]
+
+
 def errors() -> str:
     """Return a row for every machine code, by HTTP status."""
 
     def row(name: str, code: Code) -> tuple[str, ...]:
-        advice = {True: "true", False: "false", None: ""}[code.should_retry]
-        return f"`{name}`", str(code.http), str(code.status), advice, code.message
+        return f"`{name}`", str(code.http), str(code.status), _advice(code), code.message
 
     ordered = sorted(CODES.items(), key=lambda item: item[1].http)
     head = ("Code", "HTTP", "Status", "`x-should-retry`", "Message")
@@ -81,9 +84,9 @@ def statuses() -> str:
 
     def row(http: int) -> tuple[str, ...]:
         error = refuse(_ACCOUNT, http, ProviderError(""), None)
-        advice = "" if error.should_retry is None else str(error.should_retry).lower()
-        kind = type_of(error)
-        return str(http), str(error.status), str(error.http), f"`{error.code}`", f"`{kind}`", advice
+        kind = f"`{type_of(error)}`"
+        seen = str(error.http), f"`{error.code}`", kind, _advice(error)
+        return str(http), str(error.status), *seen
 
     head = ("Provider", "Status", "Caller sees", "Code", "Type", "`x-should-retry`")
     return _table(head, map(row, _PROVIDER_STATUSES))

@@ -46,15 +46,13 @@ def marked() -> Iterator[tuple[str, str]]:
 
 def _owners(file: Source) -> Iterator[tuple[str, ast.AST]]:
     """Yield what may carry a mark: decorators under their function, the rest under the file."""
-    decorated = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     for node in file.walk():
-        if isinstance(node, decorated):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in node.decorator_list:
                 yield f"{file.path}::{node.name}", decorator
-        elif isinstance(node, ast.Module):
-            for statement in node.body:
-                if not isinstance(statement, decorated):
-                    yield file.path, statement
+    for statement in file.tree.body:
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield file.path, statement
 
 
 def _is_mark(call: ast.Call) -> bool:
@@ -85,10 +83,10 @@ def report(prefixes: Sequence[str], *, everything: bool) -> Iterator[str]:
     wanted = [row for row in rows().values() if row.id.startswith(tuple(prefixes) or "")]
     for row in wanted:
         if everything:
-            yield f"{row.id:8}{'later   ' if row.later else ''}{row.text}"
-            yield from (f"        {place}" for place in tests.get(row.id, ()))
+            yield f"{row.id:10}{'later   ' if row.later else ''}{row.text}"
+            yield from (f"          {place}" for place in tests.get(row.id, ()))
         elif row.id not in tests and not row.later:
-            yield f"{row.id:8}{row.text}"
+            yield f"{row.id:10}{row.text}"
     now = [row for row in wanted if not row.later]
     proven = sum(row.id in tests for row in now)
     yield f"{proven} of {len(now)} rows in force have a test; {len(wanted) - len(now)} are for later"
