@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from gateway.config.schema import Tree
 from gateway.core.ports import KeyStore, StoredKey
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.run import Engine
+from gateway.lifecycle.descriptors import most_connections, raise_descriptor_limit
 from gateway.lifecycle.drain import Drain
 from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.keys import KeyFollower
@@ -92,10 +94,15 @@ class Worker:
             Recorder(self._metrics, self._sink),
             Admission(server.max_in_flight, server.request_timeout_s),
         )
+        return Edge(handler, self._limits(), dialect.render_error)
+
+    def _limits(self) -> ConnectionLimits:
+        server = self._tree.server
         limits = ConnectionLimits(
             head_timeout_s=server.head_timeout_s, body_timeout_s=server.body_timeout_s
         )
-        return Edge(handler, limits, dialect.render_error)
+        most = min(limits.max_connections, most_connections(raise_descriptor_limit()))
+        return replace(limits, max_connections=most)
 
     async def serve(self, listeners: Iterable[Listener], ready: Callable[[], None]) -> None:
         """Serve until asked to leave, then leave in order; `ready` is called once connections are taken."""
