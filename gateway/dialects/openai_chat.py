@@ -23,7 +23,6 @@ from gateway.dialects.openai_stream import StreamWatcher
 from gateway.dialects.openai_synth import synthesise
 from gateway.dialects.openai_usage import Counts, usage_from, usage_of
 
-_BRACE = 0x7B
 _WITH_FINISH = frozenset({"chat", "completions"})
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
@@ -35,8 +34,12 @@ class _Good(codec.Struct):
     error: None = None
 
 
+class _Object(codec.Struct):
+    """Any object; what is in it is not looked at."""
+
+
 class _GoodChoices(_Good, kw_only=True):
-    choices: list[codec.Raw]
+    choices: list[_Object]
 
 
 class _GoodData(_Good, kw_only=True):
@@ -112,7 +115,7 @@ class OpenAIChat:
                 answer = decode(body)
             except _BAD:
                 return _read_slowly(endpoint, body, secrets)
-            if isinstance(answer, _GoodData) or (answer.choices and _are_objects(answer.choices)):
+            if isinstance(answer, _GoodData) or answer.choices:
                 return usage_from(answer.usage)
         return _read_slowly(endpoint, body, secrets)
 
@@ -123,10 +126,6 @@ class OpenAIChat:
     def synthesise(self, endpoint: str, body: bytes, include_usage: bool) -> bytes:  # noqa: FBT001
         """Return a whole answer as a valid stream."""
         return synthesise(endpoint, body, include_usage=include_usage)
-
-
-def _are_objects(choices: list[codec.Raw]) -> bool:
-    return all(memoryview(choice)[0] == _BRACE for choice in choices)
 
 
 def _require_utf8(body: bytes) -> None:

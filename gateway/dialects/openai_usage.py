@@ -38,6 +38,18 @@ class Counts(Struct, gc=False):
     num_cached_tokens: _Count = None
     reasoning_tokens: _Count = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but OpenAI's own names is used."""
+        return (
+            self.prompt_cache_hit_tokens is None
+            and self.cached_tokens is None
+            and self.num_cached_tokens is None
+            and self.reasoning_tokens is None
+            and self.input_tokens_details is None
+            and self.output_tokens_details is None
+        )
+
 
 _CACHED_BESIDE = ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
 _PROMPT = ("prompt_tokens_details", "input_tokens_details")
@@ -48,6 +60,16 @@ def usage_from(counts: Counts | None) -> Usage | None:
     """Return the counts of a well-formed usage object, or None when it holds none."""
     if counts is None:
         return None
+    input_, output = counts.prompt_tokens, counts.completion_tokens
+    if input_ is not None and output is not None and counts.plain:
+        prompt, answer = counts.prompt_tokens_details, counts.completion_tokens_details
+        return Usage(
+            input_,
+            output,
+            None if prompt is None else prompt.cached_tokens,
+            None if prompt is None else prompt.cache_write_tokens,
+            None if answer is None else answer.reasoning_tokens,
+        )
     prompt = counts.prompt_tokens_details or counts.input_tokens_details or _NO_DETAILS
     answer = counts.completion_tokens_details or counts.output_tokens_details or _NO_DETAILS
     cached = prompt.cached_tokens

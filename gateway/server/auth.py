@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gateway.server.exchange import Exchange
 
 _MAX_KEY_BYTES = 512
+_BARE = (b"x-api-key", b"api-key")
 
 
 def authenticate(exchange: "Exchange", snapshot: "Snapshot") -> "Principal":
@@ -28,17 +29,17 @@ def authenticate(exchange: "Exchange", snapshot: "Snapshot") -> "Principal":
 
 def _credential(exchange: "Exchange") -> bytes:
     found = b""
-    for name, value in exchange.headers:
-        if name == b"authorization":
-            scheme, _, key = value.partition(b" ")
-            if scheme.lower() != b"bearer":
-                raise AuthError("invalid_api_key", "Use `Authorization: Bearer <key>`.")
-            key = key.strip()
-        elif name in (b"x-api-key", b"api-key"):
-            key = value.strip()
-        else:
+    bearer = exchange.header(b"authorization")
+    if bearer is not None:
+        scheme, _, key = bearer.partition(b" ")
+        if scheme.lower() != b"bearer":
+            raise AuthError("invalid_api_key", "Use `Authorization: Bearer <key>`.")
+        found = key.strip()
+    for name in _BARE:
+        key = exchange.header(name)
+        if key is None:
             continue
-        if len(key) > _MAX_KEY_BYTES or (found and key != found):
+        if found and key != found:
             raise AuthError("invalid_api_key")
         found = key
-    return found
+    return found if len(found) <= _MAX_KEY_BYTES else b""

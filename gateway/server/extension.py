@@ -3,6 +3,7 @@
 A closed list (T-4): an unknown key is refused, and nothing here can change a target, a key or a tenant.
 """
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 256
 _MAX_TAGS = 32
+_MILLISECONDS = re.compile(rb"0*[1-9][0-9]{0,9}\Z")
 
 
 class CacheControl(codec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,12 +37,12 @@ class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _NONE = Extension()
 _decode = codec.Decoder(Extension).decode
-_HEADERS = {
-    b"x-gateway-session": "session_id",
-    b"x-gateway-user": "user",
-    b"x-gateway-tags": "tags",
-    b"x-gateway-cache": "cache",
-}
+_HEADERS = (
+    (b"x-gateway-session", "session_id"),
+    (b"x-gateway-user", "user"),
+    (b"x-gateway-tags", "tags"),
+    (b"x-gateway-cache", "cache"),
+)
 _MODES = frozenset({"on", "off", "refresh"})
 
 
@@ -50,9 +52,8 @@ def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
     Raises InputError `invalid_request` with the field at fault in `param`.
     """
     raw = fields.pop("gateway", None)
-    named = {
-        _HEADERS[name]: value for name, value in exchange.headers if name in _HEADERS and value
-    }
+    header = exchange.header
+    named = {field: value for name, field in _HEADERS if (value := header(name))}
     if raw is None and not named:
         return _NONE
     try:
@@ -98,7 +99,9 @@ def read_deadline(exchange: "Exchange", limit_s: float) -> float:
     value = exchange.header(b"x-gateway-timeout-ms")
     if value is None:
         return exchange.received_at + limit_s
-    if not value.isdigit() or int(value) == 0:
-        message = "x-gateway-timeout-ms must be a positive whole number of milliseconds."
+    if not _MILLISECONDS.match(value):
+        message = (
+            "x-gateway-timeout-ms must be a whole number of milliseconds, of ten digits at most."
+        )
         raise InputError("invalid_request", message, param="x-gateway-timeout-ms")
     return exchange.received_at + min(limit_s, int(value) / 1000.0)
