@@ -1,10 +1,14 @@
 """One immutable set of everything a request needs; a reload swaps the whole of it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.chain.plan import Model, Principal
 from gateway.core.errors import InputError
+
+_LONGEST = 256
+_DOTS = re.compile(r"(?:\A|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:\Z|[/\\;]|%2f|%5c)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +22,14 @@ class Snapshot:
 def resolve(principal: Principal, name: str) -> Model:
     """Find the model that a caller names among those it may call (K30).
 
-    Raises InputError `model_not_found`: unknown and forbidden look the same.
+    Raises InputError `model_not_found`: unknown and forbidden look the same. What a star stands for may become part
+    of an upstream address, so that it is one name: printable, of bounded length, without dot segments.
     """
     model = principal.models.get(name)
     if model is not None:
         return model
+    if len(name) > _LONGEST or not name.isprintable() or _DOTS.search(name):
+        raise InputError("model_not_found", param="model")
     for pattern in principal.patterns:
         if pattern.fits(name):
             return pattern.model
