@@ -8,6 +8,7 @@ from gateway.core.call import Run
 from gateway.upstream.client import Body, Headers
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
+_MODEL_PART = b'\r\ncontent-disposition: form-data; name="model"\r\n\r\n'
 
 
 class Outgoing(NamedTuple):
@@ -53,7 +54,7 @@ class JsonOriginal(NamedTuple):
 
 
 class FormOriginal(NamedTuple):
-    """A multipart body; `start` and `end` say where the value of its field `model` stands."""
+    """A multipart body; `start` and `end` say where the value of its field `model` stands; 0 when it has none."""
 
     path: bytes
     body: bytes
@@ -62,12 +63,19 @@ class FormOriginal(NamedTuple):
     end: int
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
-        """Swap the model's name in place."""
+        """Swap the model's name in place, or put it before the other fields when the caller named it elsewhere."""
         name = upstream_model(target, model, run.asked)
-        body = b"".join((self.body[: self.start], name.encode(), self.body[self.end :]))
+        lead = b"" if self.start or not name else self._lead()
+        tail = lead and b"\r\n"
+        pieces = (self.body[: self.start], lead, name.encode(), tail, self.body[self.end :])
+        body = b"".join(pieces)
         account = target.account
         path = account.row.target_path(account.base_path, self.path, name, account.api_version)
         return Outgoing(b"POST", path, ((b"content-type", self.content_type),), body)
+
+    def _lead(self) -> bytes:
+        """Return the head of a part for the model, behind the delimiter that the form begins with."""
+        return self.body.partition(b"\r\n")[0] + _MODEL_PART
 
 
 def upstream_model(target: Target, model: Model, asked: str) -> str:

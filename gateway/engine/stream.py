@@ -1,6 +1,7 @@
 """Open answers: events watched and relayed as bytes, or plain bytes nobody looks into."""
 
 import asyncio
+import re
 
 from gateway.core import clock
 from gateway.core.errors import UpstreamError
@@ -16,6 +17,7 @@ EVENT_HEADERS: Headers = (
 )
 _LINGER_S = 0.25
 _PASSED_HEADERS = frozenset({b"content-type", b"content-disposition"})
+_NOT_ASCII = re.compile(rb"[^\t -~]")
 
 
 class EventStream:
@@ -117,7 +119,11 @@ class ByteStream:
     __slots__ = ("_answer", "_attempt", "_outcome", "finished", "headers", "length")
 
     def __init__(self, answer: Answer, attempt: Attempt) -> None:
-        self.headers: Headers = tuple(pair for pair in answer.headers if pair[0] in _PASSED_HEADERS)
+        self.headers: Headers = tuple(
+            (name, _NOT_ASCII.sub(b"_", value))
+            for name, value in answer.headers
+            if name in _PASSED_HEADERS
+        )
         length = answer.header(b"content-length")
         self.length: int | None = int(length) if length is not None and length.isdigit() else None
         self.finished = False
