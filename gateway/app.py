@@ -62,7 +62,7 @@ class Worker:
         self._metrics = Metrics(registry, VERSION)
         self._inflight = InFlight()
         self.drain = Drain(self._inflight, tree.server.drain_s)
-        self._client = Client()
+        self._client = Client(spawn=self._inflight.spawn)
         self._compiler = Compiler(self._client, HealthBook(), local_door, redactor)
         self._follower = KeyFollower(keys, self._take_keys)
         self._current = Current(self._compiler.compile(tree, self._follower.first(), 1))
