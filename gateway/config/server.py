@@ -1,5 +1,7 @@
 """The sections `server`, `stores` and `telemetry`: what environment variables may override."""
 
+import ipaddress
+import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -10,6 +12,10 @@ from gateway.config.base import Block, Count, Port, Seconds, Text
 from gateway.config.references import MaskedUrl, Secret
 from gateway.config.secret_rules import check_door_secret
 
+_HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*\.?\Z")
+_NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")
+_URL_PATH = re.compile(r"(?:/(?!/)(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})*)*\Z")
+_DOT_SEGMENT = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|\Z)", re.IGNORECASE)
 STATE_SCHEMES = ("memory", "redis", "rediss", "redis+cluster", "redis+sentinel", "unix")
 DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
 
@@ -40,10 +46,13 @@ def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
 
 
 def http_url(url: str) -> str:
-    """Accept an http or https URL without user, query or fragment; drop the slash at its end."""
+    """Accept an http or https URL that all programs read alike; drop the slash at its end.
+
+    No user, query or fragment, no host in odd numbers, no dot segment: what is written is what is called.
+    """
     try:
         parts = urlsplit(url)
-        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        known = parts.scheme in {"http", "https"} and parts.port != 0 and _is_host(parts.hostname)
     except ValueError:
         known = False
     if not known or not url.isascii() or any(character.isspace() for character in url):
@@ -52,7 +61,23 @@ def http_url(url: str) -> str:
         raise PydanticCustomError("url", "must not hold a user or password")
     if "?" in url or "#" in url:
         raise PydanticCustomError("url", "must not hold a query or fragment")
-    return url.rstrip("/")
+    url = url.rstrip("/")
+    path = urlsplit(url).path
+    if not _URL_PATH.match(path) or _DOT_SEGMENT.search(path):
+        raise PydanticCustomError(
+            "url", "must not hold dot segments, empty segments or odd characters"
+        )
+    return url
+
+
+def _is_host(host: str | None) -> bool:
+    """Tell whether a host is a plain name, a dotted IPv4 or an IPv6 address; a zone is neither."""
+    if not host or "%" in host:
+        return False
+    if ":" in host or _NUMBERS.match(host.rstrip(".").rpartition(".")[2]):
+        ipaddress.ip_address(host)
+        return True
+    return _HOST_NAME.match(host) is not None
 
 
 HttpUrl = Annotated[Text, AfterValidator(http_url)]
