@@ -1,15 +1,21 @@
-"""Brings the standard library's logging, ours and that of libraries, into the same sink as JSON."""
+"""Brings the standard library's logging, ours and that of libraries, into the same sink as JSON.
+
+An exception is its class and its place; what it says may quote a client, and is kept only with `log_bodies`.
+"""
 
 import logging
 import traceback
 from datetime import UTC, datetime
+from typing import cast
 
+from gateway.core.errors import GatewayError
 from gateway.telemetry.logs import LEVELS, LogSink, shorten
 
 _MAX_MESSAGE = 4_096
 _MAX_EXCEPTION = 16_384
 _OURS = "gateway"
 _SERVER = ("uvicorn", "uvicorn.error", "uvicorn.asgi")
+_LOOP = "asyncio"
 _SILENT = ("uvicorn.access",)
 
 
@@ -26,6 +32,9 @@ class SinkHandler(logging.Handler):
             message = record.getMessage()
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             message = f"{record.msg!s} (its arguments do not fit: {type(error).__name__})"
+        if record.name == _LOOP and not self._sink.log_bodies:
+            # What follows its first line describes tasks, with the words of their exceptions.
+            message = message.partition("\n")[0]
         event: dict[str, object] = {
             "ts": datetime.fromtimestamp(record.created, tz=UTC),
             "level": _level_name(record.levelno),
@@ -36,9 +45,37 @@ class SinkHandler(logging.Handler):
         if isinstance(extra, dict):
             event["fields"] = extra
         if record.exc_info and record.exc_info[1] is not None:
-            text = "".join(traceback.format_exception(record.exc_info[1]))
+            text = _story(record.exc_info[1], with_words=self._sink.log_bodies)
             event["exception"] = shorten(text, _MAX_EXCEPTION)
         self._sink.write_event(event)
+
+
+def _story(error: BaseException, *, with_words: bool) -> str:
+    """Tell where exceptions were raised, the first one first; their words may be a client's and stay out (K28)."""
+    if with_words:
+        return "".join(traceback.format_exception(error))
+    told: list[str] = []
+    known: set[int] = set()
+    queue: list[BaseException | None] = [error]
+    while queue:
+        each = queue.pop()
+        if each is None or id(each) in known:
+            continue
+        known.add(id(each))
+        frames = "".join(traceback.format_tb(each.__traceback__))
+        told.append(f"{frames}{type(each).__name__}{_safe_words(each)}")
+        queue.append(None if each.__suppress_context__ else each.__context__)
+        queue.append(each.__cause__)
+        if isinstance(each, BaseExceptionGroup):
+            queue.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
+    return "\n\n".join(reversed(told))
+
+
+def _safe_words(error: BaseException) -> str:
+    """Return what an exception says that cannot be a client's: the system's words, the code of our own."""
+    if isinstance(error, GatewayError):
+        return f": {error.code}"
+    return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
 
 
 def _level_name(number: int) -> str:

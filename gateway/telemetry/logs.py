@@ -77,7 +77,7 @@ class LogSink:
     ) -> None:
         self._writer = writer
         self._redact = redactor
-        self._log_bodies = log_bodies
+        self.log_bodies = log_bodies
         self._shown: frozenset[str] = frozenset()
         self._clean: set[tuple[str, ...]] = set()
         self._generation = redactor.generation
@@ -153,7 +153,7 @@ class LogSink:
 
     def _body(self, value: object) -> str:
         body = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
-        if not self._log_bodies:
+        if not self.log_bodies:
             return summary(body)
         return self._redact(shorten(body.decode("utf-8", "replace"), _MAX_BODY))
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.core import clock
+from gateway.core.errors import InputError
 from gateway.core.ids import new_request_id
 from gateway.telemetry import bridge
 from gateway.telemetry.logs import LEVELS, LogRecord, LogSink
@@ -259,7 +260,9 @@ def test_ordinary_events_are_lines_of_the_same_log(standard: Log) -> None:
 
 @pytest.mark.threat("T-12")
 @pytest.mark.bug("K28")
-def test_an_exception_is_logged_without_its_secrets(standard: Log) -> None:
+@pytest.mark.parametrize("log_bodies", [False, True])
+def test_an_exception_is_logged_without_its_secrets(standard: Log, log_bodies: bool) -> None:
+    standard.sink.log_bodies = log_bodies
     bridge.install(standard.sink, "info")
 
     try:
@@ -273,8 +276,33 @@ def test_an_exception_is_logged_without_its_secrets(standard: Log) -> None:
     (line,) = standard.lines()
     assert CANARY not in json.dumps(line)
     assert line["msg"] == f"failed with {MASK}"
-    assert f"ValueError: inner {MASK}" in line["exception"]
-    assert "RuntimeError: outer" in line["exception"]
+    assert line["exception"].index("ValueError") < line["exception"].index("RuntimeError")
+    assert (f"ValueError: inner {MASK}" in line["exception"]) is log_bodies
+    assert ("RuntimeError: outer" in line["exception"]) is log_bodies
+
+
+@pytest.mark.bug("K28")
+def test_what_an_exception_says_of_the_system_is_kept_and_what_it_quotes_is_not(
+    standard: Log,
+) -> None:
+    bridge.install(standard.sink, "info")
+
+    try:
+        try:
+            raise OSError(28, "No space left on device", "/a/file")
+        except OSError as error:
+            failure = ExceptionGroup("quoted", [KeyError("quoted"), InputError("missing_model")])
+            raise failure from error
+    except ExceptionGroup:
+        logging.getLogger("gateway").exception("failed")
+    logging.getLogger("asyncio").error("Task exception was never retrieved\nfuture: quoted")
+
+    line, task = standard.lines()
+    assert "OSError: No space left on device" in line["exception"]
+    assert "InputError: missing_model" in line["exception"]
+    assert "KeyError" in line["exception"]
+    assert "quoted" not in line["exception"]
+    assert task["msg"] == "Task exception was never retrieved"
 
 
 class _Unspeakable:
