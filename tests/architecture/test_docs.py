@@ -58,7 +58,7 @@ def _said_of_limits() -> list[str]:
         f"| the headers | {limits.max_headers}, {limits.max_header_bytes >> 10} KiB |",
         f"`request_timeout_s`, {server.request_timeout_s:g} s",
         f"`max_in_flight`, {server.max_in_flight:,}",
-        f"| connections of one worker | {limits.max_connections:,} |",
+        f"| connections of one worker | {limits.max_connections:,},",
         f"| requests sent ahead on a connection | {limits.max_pipelined};",
         f"| an idle connection | {limits.keep_alive_s:g} s |",
     ]
