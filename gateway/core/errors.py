@@ -97,7 +97,7 @@ CODES: dict[str, Code] = {
     ),
     "config_invalid": Code(Status.INVALID_ARGUMENT, 400, False, "The configuration is not valid."),
 }
-"""Every machine code. The table in docs/errors.md is generated from it."""
+"""Every machine code. The table in docs/api.md is generated from it."""
 
 
 class GatewayError(Exception):
