@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from gateway.core import codec
 from tests.support.scripted_upstream import (
     LAST_CHUNK,
     STREAM_HEAD,
@@ -17,7 +18,7 @@ from tests.support.scripted_upstream import (
     until,
     upstream,
 )
-from tests.support.serving import CHAT, Serving, config_for, serving
+from tests.support.serving import CHAT, STREAM, Serving, config_for, serving
 
 PATIENT = {"connect_s": 20, "pool_s": 20, "first_byte_s": 20, "idle_s": 20}
 GOOD = (
@@ -46,7 +47,15 @@ def usage_event(given: int, made: int) -> bytes:
     return f'data: {{{head},"usage":{{{counts}}}}}\n\n'.encode()
 
 
+SAID = b'{"error":{"message":"because","type":"%b","param":null,"code":"%b"}}'
+
+
+def failing(kind: bytes, code: bytes, name: bytes = b"") -> bytes:
+    return name + b"data: " + SAID % (kind, code) + b"\n\n"
+
+
 FIRST = event("first")
+WITH_USAGE = {**STREAM, "stream_options": {"include_usage": True}}
 FINISH = FIRST.replace(b'"content":"first"', b'"content":""').replace(b"null", b'"stop"')
 WHOLE = (FIRST, event("second"), FINISH, usage_event(3, 5), DONE)
 """A sound stream, event by event."""
@@ -104,4 +113,31 @@ async def only_record(gateway: Serving) -> dict[str, Any]:
     """Return the one log line of a request so far."""
     await until(gateway.records)
     (record,) = gateway.records()
+    return record
+
+
+def events_of(body: bytes) -> list[bytes]:
+    """Return the events of a stream, comments left out."""
+    return [part for part in body.split(b"\n\n") if part and not part.startswith(b":")]
+
+
+def check_broken(body: bytes, code: str, *, sent: bytes = b"") -> dict[str, Any]:
+    """Check a stream that began with `sent` and ended with an error; returns the error."""
+    assert body.startswith(sent)
+    assert DONE.strip() not in body
+    *_, last = events_of(body)
+    error: dict[str, Any] = codec.decode(last.split(b"data: ", 1)[1])["error"]
+    assert error["code"] == code
+    assert b"localhost" not in last
+    assert b"127.0.0.1" not in last
+    return error
+
+
+async def check_failure(gateway: Serving, code: str) -> dict[str, Any]:
+    """Check that log and metrics see the failure that the status line could not tell."""
+    record = await only_record(gateway)
+    assert record["code"] == code
+    assert record["status"] >= 400
+    assert gateway.count("gateway_upstream_attempts_total", outcome=code) == 1
+    assert gateway.count("gateway_upstream_attempts_total", outcome="ok") == 0
     return record
