@@ -7,13 +7,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, MutableMapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 from gateway.core.errors import GatewayError, InputError
 from gateway.core.ids import accepted, new_request_id
 from gateway.server.exchange import Block, Handler, Headers, Render
-from gateway.server.head import response_head, wants_close
+from gateway.server.head import checked_lines, wants_close
 from gateway.server.limits import ConnectionLimits
 from gateway.server.request import check_single, split_target
 
@@ -27,24 +27,29 @@ StartTask = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+_WATCH_AFTER_S = 0.02
+
+T = TypeVar("T")
+
+
 class AnswerCutError(Exception):
     """Tells the ASGI server to cut the connection: the answer must not look complete."""
 
 
-class _Rest:
+class _Rest(Generic[T]):
     """The rest of an awaitable that was begun outside of `await`."""
 
-    def __init__(self, steps: Generator[Any, Any, None], pending: object) -> None:
+    def __init__(self, steps: Generator[Any, Any, T], pending: object) -> None:
         self._steps = steps
         self._pending = pending
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[Any, Any, T]:
         try:
             yield self._pending
         except BaseException as error:
             self._steps.throw(error)
             raise
-        yield from self._steps
+        return (yield from self._steps)
 
 
 class AsgiExchange:
@@ -53,6 +58,38 @@ class AsgiExchange:
     `write` sends at once; when the server makes it wait, `drain` sends the rest and what follows
     queues up. A lost client is noticed once the body was read and someone asked `on_gone`.
     """
+
+    __slots__ = (
+        "_begin_watch",
+        "_bodyless",
+        "_callbacks",
+        "_complete",
+        "_index",
+        "_left",
+        "_limits",
+        "_loop",
+        "_queue",
+        "_receive",
+        "_received",
+        "_request_id",
+        "_send",
+        "_start_task",
+        "_suspended",
+        "_watcher",
+        "aborted",
+        "bytes_out",
+        "client",
+        "content_length",
+        "ended",
+        "gone",
+        "has_body",
+        "headers",
+        "method",
+        "query",
+        "raw_path",
+        "received_at",
+        "started",
+    )
 
     def __init__(
         self, asgi: tuple[Scope, Receive, Send], limits: ConnectionLimits, start_task: StartTask
@@ -65,9 +102,11 @@ class AsgiExchange:
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
         query = scope["query_string"]
         self.headers: Headers = tuple(scope["headers"])
-        index = dict(self.headers[::-1])
+        index = dict(self.headers)
+        if len(index) != len(self.headers):
+            index = dict(self.headers[::-1])  # of several the first counts
+            check_single(self.headers)
         self._index = index
-        check_single(self.headers)
         self.raw_path, self.query = split_target(raw + b"?" + query if query else raw)
         peer = scope.get("client")
         self.client = str(peer[0]) if peer else ""
@@ -85,9 +124,10 @@ class AsgiExchange:
         self._complete = not self.has_body
         self._left: int | None = None
         self._bodyless = self.method == "HEAD"
-        self._suspended: _Rest | None = None
+        self._suspended: _Rest[None] | None = None
         self._queue: deque[Message] = deque()
         self._callbacks: list[Callable[[], object]] = []
+        self._begin_watch: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------ the request
@@ -107,17 +147,21 @@ class AsgiExchange:
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body; raises InputError."""
-        return b"".join([part async for part in self.body_stream(limit)])
+        self._check_declared(limit)
+        parts: list[bytes] = []
+        since = self._loop.time()
+        while not self._complete:
+            parts.append(await self._next_part(since, limit))
+        if self._callbacks:
+            self._watch()
+        return b"".join(parts)
 
     async def body_stream(self, limit: int) -> AsyncIterator[bytes]:
         """Yield the body as it arrives; raises InputError."""
-        if self.content_length is not None and self.content_length > limit:
-            raise InputError("request_too_large")
+        self._check_declared(limit)
         since = self._loop.time()
         while not self._complete:
-            part = await self._next_part(since)
-            if self._received > limit:
-                raise InputError("request_too_large")
+            part = await self._next_part(since, limit)
             if part:
                 taken = self._loop.time()
                 yield part
@@ -125,21 +169,36 @@ class AsgiExchange:
         if self._callbacks:
             self._watch()
 
-    async def _next_part(self, since: float) -> bytes:
-        limits = self._limits
-        due = since + limits.body_timeout_s + self._received / limits.min_body_bytes_per_s
+    def _check_declared(self, limit: int) -> None:
+        if self.content_length is not None and self.content_length > limit:
+            raise InputError("request_too_large")
+
+    async def _next_part(self, since: float, limit: int) -> bytes:
+        steps = self._receive().__await__()
         try:
-            async with asyncio.timeout_at(due):
-                message = await self._receive()
-        except TimeoutError:
-            raise InputError("request_timeout") from None
+            pending = next(steps)
+        except StopIteration as done:  # what is there needs no timer
+            message: Message = done.value
+        else:
+            message = await self._in_time(_Rest(steps, pending), since)
         if message["type"] == "http.disconnect":
             self._lose()
             raise InputError("client_gone")
         self._complete = not message.get("more_body", False)
         part: bytes = message.get("body", b"")
         self._received += len(part)
+        if self._received > limit:
+            raise InputError("request_too_large")
         return part
+
+    async def _in_time(self, rest: _Rest[Message], since: float) -> Message:
+        limits = self._limits
+        due = since + limits.body_timeout_s + self._received / limits.min_body_bytes_per_s
+        try:
+            async with asyncio.timeout_at(due):
+                return await rest
+        except TimeoutError:
+            raise InputError("request_timeout") from None
 
     # ------------------------------------------------------------ the client
 
@@ -155,8 +214,12 @@ class AsgiExchange:
             self._watch()
 
     def _watch(self) -> None:
-        if self._watcher is None:
-            self._watcher = self._start_task(self._wait_gone())
+        """Begin to watch in a moment: most answers are over by then, without the cost of a task."""
+        if self._begin_watch is None:
+            self._begin_watch = self._loop.call_later(_WATCH_AFTER_S, self._start_watcher)
+
+    def _start_watcher(self) -> None:
+        self._watcher = self._start_task(self._wait_gone())
 
     async def _wait_gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -179,6 +242,8 @@ class AsgiExchange:
 
     def close(self) -> None:
         """Stop watching the client."""
+        if self._begin_watch is not None:
+            self._begin_watch.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
 
@@ -193,15 +258,14 @@ class AsgiExchange:
         """Set the head of the answer."""
         if self.started:
             raise RuntimeError("the answer was started before")
-        wants_close(headers)
-        response_head(status, headers, b"", self._loop.time())
-        self.started = True
         if isinstance(headers, Block):
-            lines = headers.split(b"\r\n")[:-1]
-            headers = [
-                (name, value) for name, _, value in (line.partition(b": ") for line in lines)
-            ]
-        fields = list(headers)
+            cut = (line.partition(b": ") for line in headers.split(b"\r\n")[:-1])
+            fields = [(name, value) for name, _, value in cut]
+        else:
+            wants_close(headers)
+            checked_lines(headers)
+            fields = list(headers)
+        self.started = True
         if status in (204, 304):
             self._bodyless = True
         elif length is not None:
