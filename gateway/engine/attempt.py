@@ -26,7 +26,6 @@ class Attempt:
         target.health.in_flight += 1
         run.attempts += 1
         run.provider = target.account.name
-        run.target_model = target.model
 
     def answered(self) -> None:
         """Take the time to the head of a good answer."""

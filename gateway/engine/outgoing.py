@@ -39,7 +39,7 @@ class JsonOriginal(NamedTuple):
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model and what the gateway owns; everything else goes on as it came."""
-        name = upstream_model(target, model, run.asked)
+        name = run.target_model = upstream_model(target, model, run.asked)
         account = target.account
         edited = account.row.edit(
             self.fields, endpoint=run.endpoint, model=name, params=target.params, stream=run.stream
@@ -64,7 +64,7 @@ class FormOriginal(NamedTuple):
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model's name in place, or put it before the other fields when the caller named it elsewhere."""
-        name = upstream_model(target, model, run.asked)
+        name = run.target_model = upstream_model(target, model, run.asked)
         lead = b"" if self.start or not name else self._lead()
         tail = lead and b"\r\n"
         pieces = (self.body[: self.start], lead, name.encode(), tail, self.body[self.end :])

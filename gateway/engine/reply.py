@@ -20,6 +20,7 @@ class Stream(Protocol):
     comes. It raises UpstreamError when the answer cannot be completed. `close` must be called on every ending.
     """
 
+    status: int
     headers: Headers
     finished: bool
     length: int | None

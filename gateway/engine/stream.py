@@ -33,9 +33,11 @@ class EventStream:
         "finished",
         "headers",
         "length",
+        "status",
     )
 
     def __init__(self, answer: Answer, attempt: Attempt, watcher: Watcher) -> None:
+        self.status = 200
         self.headers: Headers = EVENT_HEADERS
         self.length: int | None = None
         self.finished = False
@@ -116,9 +118,10 @@ class EventStream:
 class ByteStream:
     """An answer nobody looks into: audio, files."""
 
-    __slots__ = ("_answer", "_attempt", "_outcome", "finished", "headers", "length")
+    __slots__ = ("_answer", "_attempt", "_outcome", "finished", "headers", "length", "status")
 
     def __init__(self, answer: Answer, attempt: Attempt) -> None:
+        self.status = answer.status
         self.headers: Headers = tuple(
             (name, _NOT_ASCII.sub(b"_", value))
             for name, value in answer.headers

@@ -4,6 +4,8 @@ from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.server.exchange import Exchange
 
+_MAX_MODEL = 256
+
 
 async def read_json(exchange: Exchange, limit: int) -> codec.Fields:
     """Read a JSON body as split fields; a form is refused before it is read."""
@@ -27,8 +29,9 @@ def read_model(fields: codec.Fields) -> str:
     if raw is None:
         raise InputError("missing_model", param="model")
     name = codec.value_of(raw)
-    if not isinstance(name, str) or not name:
-        raise InputError("invalid_request", "`model` must be a text.", param="model")
+    if not isinstance(name, str) or not name or len(name) > _MAX_MODEL or not name.isprintable():
+        message = f"`model` must be a printable text of at most {_MAX_MODEL} characters."
+        raise InputError("invalid_request", message, param="model")
     return name
 
 

@@ -59,7 +59,7 @@ class Objects:
                 raise InputError("missing_model", param="model")
             return FormOriginal(match.path, body, content_type, 0, 0), match.model
         name = body[span[0] : span[1]]
-        if not name or len(name) > _MAX_NAME_BYTES or not name.isascii():
+        if not name or len(name) > _MAX_NAME_BYTES or not (name.isascii() and name.decode().isprintable()):
             raise InputError("invalid_request", "`model` must be a short text.", param="model")
         original = FormOriginal(match.path, body, content_type, *span)
         return original, match.model or name.decode()
