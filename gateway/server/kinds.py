@@ -15,7 +15,7 @@ from gateway.server.extension import read_deadline, read_extension
 from gateway.server.heads import JSON, STREAM, reply_headers
 from gateway.server.models import get_model, list_models
 from gateway.server.objects import Objects
-from gateway.server.relay import Pinger, relay_stream
+from gateway.server.relay import LARGE_BYTES, Pinger, relay_stream, write_large
 from gateway.server.routes import Match
 
 _Answer = Callable[[Exchange, Run, Principal, Match], Awaitable[None]]
@@ -116,10 +116,13 @@ class Kinds:
 async def write_reply(exchange: Exchange, run: Run, reply: Reply, pinger: Pinger | None) -> None:
     """Write a reply to its end; a stream's connection is given back on every ending."""
     if isinstance(reply, Whole):
+        if pinger is not None:
+            pinger.stop()  # a large body goes out in pieces that are no whole events
         run.status = reply.status
         if not exchange.started:
             exchange.start(reply.status, reply_headers(run, reply.headers), length=len(reply.body))
-        exchange.end(reply.body)
+        body = reply.body
+        exchange.end(body if len(body) <= LARGE_BYTES else await write_large(exchange, body))
         return
     await _write_stream(exchange, run, reply, pinger)
 
@@ -127,10 +130,10 @@ async def write_reply(exchange: Exchange, run: Run, reply: Reply, pinger: Pinger
 async def _write_stream(
     exchange: Exchange, run: Run, stream: Stream, pinger: Pinger | None
 ) -> None:
-    run.status = 200
+    run.status = stream.status
     try:
         if not exchange.started:
-            exchange.start(200, reply_headers(run, stream.headers), length=stream.length)
+            exchange.start(stream.status, reply_headers(run, stream.headers), length=stream.length)
         await relay_stream(exchange, stream, pinger)
         run.ended_at = clock.monotonic()
     finally:

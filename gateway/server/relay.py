@@ -5,6 +5,9 @@ import asyncio
 from gateway.engine.reply import Stream
 from gateway.server.exchange import Block, Exchange
 
+LARGE_BYTES = 256 << 10
+_PIECE_BYTES = 64 << 10
+
 
 class Pinger:
     """Writes a comment into a stream that has been silent for too long; begins the answer if need be (K06).
@@ -41,6 +44,17 @@ class Pinger:
     def stop(self) -> None:
         """Stop; nothing is written after this."""
         self._timer.cancel()
+
+
+async def write_large(exchange: Exchange, body: bytes) -> bytes:
+    """Write a large body as its reader takes it, so that the answer is not over before; return the last piece."""
+    at = 0
+    while len(body) - at > _PIECE_BYTES:
+        exchange.write(body[at : at + _PIECE_BYTES])
+        at += _PIECE_BYTES
+        if exchange.congested:
+            await exchange.drain()
+    return body[at:]
 
 
 async def relay_stream(exchange: Exchange, stream: Stream, pinger: Pinger | None) -> None:

@@ -28,6 +28,7 @@ from tests.support.scripted_upstream import (
     STREAM_HEAD,
     Peer,
     Script,
+    answering,
     chunk,
     ok,
     until,
@@ -266,6 +267,48 @@ async def test_a_client_that_stops_reading_is_cut_and_the_provider_with_it(tmp_p
         assert 0.4 < (served.peers[0].ended_at or 0.0)
         await until(lambda: not gateway.running, SOON_S)
         await check_record(gateway)
+
+
+@pytest.mark.fault("C-4")
+@pytest.mark.bug("K04", "K05")
+@pytest.mark.parametrize("leave", LEAVES)
+async def test_leaving_in_the_middle_of_a_large_answer_is_no_success(
+    tmp_path: Path, leave: Leave
+) -> None:
+    large = GOOD.replace(b"fine", b"fine" * 3_000_000)
+    async with withstanding(tmp_path, answering(ok(large))) as (gateway, _):
+        async with calling(gateway.port, receive_bytes=4096) as caller:
+            caller.send(request(CHAT))
+            await caller.read_until(b"finefine")
+            assert gateway.running == 1
+            leave(caller)
+            await until(lambda: not gateway.running, SOON_S)
+        record = await only_record(gateway)
+        assert (record["status"], record["code"]) == (499, "client_gone")
+        assert record["bytes_out"] < len(large)
+        assert gateway.count("gateway_upstream_attempts_total", outcome="ok") == 1
+
+
+@pytest.mark.bug("K02", "K06")
+async def test_a_large_answer_reaches_a_slow_reader_whole(tmp_path: Path) -> None:
+    large = GOOD.replace(b"fine", b"fine" * 3_000_000)
+
+    async def late(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await asyncio.sleep(0.15)
+            await peer.send(ok(large))
+
+    async with withstanding(tmp_path, late, server={"ping_interval_s": 0.05}) as (gateway, _):
+        for body in (CHAT, STREAM):
+            async with calling(gateway.port, receive_bytes=4096) as caller:
+                caller.send(request(body, "Connection: close"))
+                await caller.read_until(b"finefine")
+                await asyncio.sleep(0.3)
+                rest = await caller.read_to_end()
+            assert b": ping" not in rest
+            assert rest.count(b"fine") > 2_999_000
+            assert rest.endswith(b"}}" if body is CHAT else b"data: [DONE]\n\n\r\n0\r\n\r\n")
 
 
 # ---------------------------------------------------------------- clients that have all they wanted
