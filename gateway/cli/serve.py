@@ -1,5 +1,6 @@
 """`gateway serve`: one process, or a supervisor with several workers; says where it is once it answers."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from gateway.cli.keys import make_key
 from gateway.cli.welcome import welcome
 from gateway.config.schema import Tree
 from gateway.core.ports import KeyStore
+from gateway.server.listener import ListenError
 from gateway.server.supervisor import Seat
 from gateway.stores.registry import open_keys
 
@@ -16,6 +18,7 @@ _TENANT = "default"
 _FIRST_KEY = "first"
 _SHOWN_MODELS = 12
 _EXAMPLE = "echo"
+_MISTAKE = 1
 
 
 def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
@@ -29,12 +32,21 @@ def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
             fd, metrics = seat.split(":", 1)
             return app.serve_seat(tree, keys, int(fd), Path(metrics))
         fresh = _first_key(tree, keys)
-        ready = _Announcement(tree, fresh)
-        if tree.server.workers == 1:
-            return app.serve_alone(tree, keys, ready)
-        return app.serve_team(tree, _WorkerCommand(arguments), ready)
+        try:
+            return _serve(tree, keys, arguments, _Announcement(tree, fresh))
+        except ListenError as error:
+            print(error, file=sys.stderr)
+            if fresh is not None:
+                print(f"The first key was made and is not shown again: {fresh}")
+            return _MISTAKE
     finally:
         keys.close()
+
+
+def _serve(tree: Tree, keys: KeyStore, arguments: Sequence[str], ready: app.Ready) -> int:
+    if tree.server.workers == 1:
+        return app.serve_alone(tree, keys, ready)
+    return app.serve_team(tree, _WorkerCommand(arguments), ready)
 
 
 class _WorkerCommand:

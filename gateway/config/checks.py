@@ -7,6 +7,7 @@ from gateway.config.errors import Mistake, did_you_mean
 from gateway.config.keys import hash_key
 from gateway.config.node import Node, View
 from gateway.config.patterns import covers, fits
+from gateway.config.references import Secret
 
 _MAY_BE_EMPTY = frozenset({"models", "providers", "chain", "supports"})
 _UNREAD = frozenset({"params", "tools"})
@@ -228,12 +229,17 @@ def _relayed(tree: View) -> Iterator[Mistake]:
 
 def _ports(tree: View) -> Iterator[Mistake]:
     port, admin = tree.get("server", "port"), tree.get("server", "admin", "port")
-    here = port.node.value if port is not None else 4000
-    there = admin.node.value if admin is not None else 4001
-    if here == there and here != 0:
+    here, there = _port(port, "4000"), _port(admin, "4001")
+    if here == there and here != "0":
         view = admin or port
         if view is not None:
             yield view.mistake("the two listeners need two ports")
+
+
+def _port(view: View | None, usual: str) -> str:
+    """Return a port as text, as a variable of the environment gives it."""
+    value = view.node.value if view is not None else usual
+    return str(value.reveal() if isinstance(value, Secret) else value)
 
 
 def _chains(tree: View) -> Iterator[View]:

@@ -87,8 +87,15 @@ def url_of(sock: socket.socket) -> str:
     return f"http://{shown}:{port}"
 
 
+class ListenError(Exception):
+    """The operating system refuses an address; the text says which and why."""
+
+
 def bind(host: str, port: int, *, share: bool = False) -> socket.socket:
-    """Bind a listening socket, without delay; `share` lets other processes bind the same port."""
+    """Bind a listening socket, without delay; `share` lets other processes bind the same port.
+
+    Raises ListenError.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -97,9 +104,10 @@ def bind(host: str, port: int, *, share: bool = False) -> socket.socket:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         sock.bind((host, port))
-    except OSError:
+    except OSError as error:
         sock.close()
-        raise
+        message = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        raise ListenError(message) from None
     sock.listen(_BACKLOG)
     sock.setblocking(False)
     return sock
