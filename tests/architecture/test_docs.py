@@ -3,6 +3,8 @@
 import importlib.util
 import re
 import secrets
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from gateway.server.limits import ConnectionLimits
 from gateway.telemetry.logs import LogRecord
 from tests.support import pages, rows
 from tests.support.blocks import PROGRAMS, Block, anchors, commands, fenced, links, program
-from tests.support.shared import ROOT
+from tests.support.shared import ROOT, absent
 
 API = ROOT / "docs" / "api.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -146,3 +148,30 @@ def test_commands_in_documents_exist(page: str, line: list[str]) -> None:
         assert importlib.util.find_spec(arguments[1]) is not None
     else:
         assert name in PROGRAMS
+
+
+def _run(program: str, *arguments: str) -> None:
+    found = shutil.which(program, path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+    if found is None:
+        absent(program)
+    done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_nginx_is_told_is_accepted(tmp_path: Path) -> None:
+    (block,) = fenced("nginx")
+    file = tmp_path / "nginx.conf"
+    own = f"pid {tmp_path}/pid;\nerror_log {tmp_path}/log;\nevents {{}}\n"
+    http = block.text.replace("server {\n    location", "server {\n    listen 8080;\n    location")
+    file.write_text(f"{own}http {{\naccess_log off;\n{http}}}\n", encoding="utf-8")
+
+    _run("nginx", "-t", "-p", str(tmp_path), "-c", str(file))
+
+
+def test_what_haproxy_is_told_is_accepted(tmp_path: Path) -> None:
+    (block,) = fenced("haproxy")
+    file = tmp_path / "haproxy.cfg"
+    front = "frontend clients\n    bind 127.0.0.1:8080\n    default_backend gateway\n"
+    file.write_text(block.text + front, encoding="utf-8")
+
+    _run("haproxy", "-c", "-f", str(file))

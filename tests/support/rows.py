@@ -14,8 +14,8 @@ from tests.support.source import Source, dotted, sources
 
 PAGE = ROOT / "docs" / "contracts.md"
 MARKS = frozenset({"contract", "fault", "threat", "bug"})
-ID = re.compile(r"\b(?:K\d{2}|[TUSCL]-\d{1,2}|G-[A-Z]+(?:-\d{1,2})?|I\d{1,2})\b")
-_ROW = re.compile(rf"^\| ({ID.pattern}) \| (.+?) \| (now|later) \|$", re.MULTILINE)
+ID = re.compile(r"\b(?:K\d{2}|[TUSCL]-\d{1,2}|G-(?:\d{1,2}|[A-Z]+(?:-\d{1,2})?)|I\d{1,2})\b")
+_ROW = re.compile(r"^\| ([A-Z][\w-]*) \| (.+?) \| (now|later) \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
