@@ -18,16 +18,21 @@ _BLOCK = 65536
 
 @dataclass
 class Seen:
-    """One request as it came; names of headers in lower case. `left_at` is when the caller hung up."""
+    """One request as it comes; names of headers in lower case. `left_at` is when the caller hung up."""
 
     method: str
     path: str
     query: str
     headers: list[tuple[str, str]]
-    body: bytes = b""
+    parts: list[bytes] = field(default_factory=list[bytes])
+    complete: bool = False
     left_at: float | None = None
-    pieces: int = 0
     _socket: Any = None
+
+    @property
+    def body(self) -> bytes:
+        """What has come of the body."""
+        return b"".join(self.parts)
 
     def header(self, name: str) -> str | None:
         """Return the first header of this name."""
@@ -67,11 +72,18 @@ class StandIn:
     url: str
     seen: list[Seen] = field(default_factory=list[Seen])
 
+    @property
+    def last(self) -> Seen:
+        """The latest request."""
+        return self.seen[-1]
+
     def with_mark(self, mark: str) -> Seen:
         """Return the request whose body holds this mark, once it has come."""
 
         def probe() -> Seen | None:
-            return next((one for one in self.seen if mark.encode() in one.body), None)
+            return next(
+                (one for one in self.seen if one.complete and mark.encode() in one.body), None
+            )
 
         return wait_for(probe, what=f"a request with {mark}")
 
@@ -114,24 +126,33 @@ class _Handler(BaseHTTPRequestHandler):
         headers = [(name.lower(), value) for name, value in self.headers.items()]
         seen = Seen(self.command, target.path, target.query, headers)
         seen._socket = self.connection
-        seen.body, seen.pieces = self._read_body(seen)
         standing.seen.append(seen)
         try:
+            self._read_body(seen)
             self._send(answer(seen))
         except OSError:
             if seen.left_at is None:
                 seen.left_at = time.monotonic()
             self.close_connection = True
 
-    def _read_body(self, seen: Seen) -> tuple[bytes, int]:
+    def _read_body(self, seen: Seen) -> None:
+        """Read the body as it comes, so that a test can look on."""
         if seen.header("transfer-encoding") == "chunked":
-            parts: list[bytes] = []
             while size := int(self.rfile.readline(), 16):
-                parts.append(self.rfile.read(size))
+                self._read_exactly(seen, size)
                 self.rfile.readline()
             self.rfile.readline()
-            return b"".join(parts), len(parts)
-        return self.rfile.read(int(seen.header("content-length") or "0")), 1
+        else:
+            self._read_exactly(seen, int(seen.header("content-length") or "0"))
+        seen.complete = True
+
+    def _read_exactly(self, seen: Seen, size: int) -> None:
+        while size:
+            data = self.rfile.read1(min(size, _BLOCK))
+            if not data:
+                raise ConnectionError
+            seen.parts.append(data)
+            size -= len(data)
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)
