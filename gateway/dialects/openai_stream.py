@@ -176,6 +176,8 @@ class StreamWatcher:
             self.broken += 1
         if name == b"error" or (chunk.is_error() if chunk is not None else b'"error"' in data):
             return lead + self._fail(data, chunk)
+        if chunk is None or (chunk.choices is None and chunk.usage is None):
+            event = self._without_secrets(event)
         if chunk is not None:
             self._note_choices(chunk.choices)
             if self._note_usage(chunk) and self._rules.hide_usage and not chunk.choices:
@@ -204,6 +206,12 @@ class StreamWatcher:
         content = _without_error(data) if chunk is not None else b""
         self.events += bool(content)
         return content
+
+    def _without_secrets(self, event: bytes) -> bytes:
+        """Return an event that is no answer, and so may be the words of an error, without known secrets."""
+        text = event.decode("utf-8", "surrogateescape")
+        clean = self._rules.secrets(text)
+        return event if clean == text else clean.encode("utf-8", "surrogateescape")
 
     def _note_usage(self, chunk: _Chunk) -> bool:
         """Keep the newest counts; tell whether the chunk has a usage object of its own."""
