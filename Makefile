@@ -32,7 +32,8 @@ coverage: $(VENV)/.dev ## All tests, and the lines and branches that none of the
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-check: format lint types layers unit ## Everything fast: format, lint, types, layers, unit tests
+check: $(VENV)/.dev ## Everything fast, two at a time: format, lint, types, layers, unit tests
+	@$(MAKE) -j 2 $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync) unit types lint layers format
 
 fix: $(VENV)/.dev ## Put format and imports right
 	@$(BIN)/ruff format --quiet .
