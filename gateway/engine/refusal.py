@@ -19,6 +19,7 @@ _CODES = {
     Status.DEADLINE_EXCEEDED: "upstream_timeout",
     Status.UNAVAILABLE: "upstream_unavailable",
 }
+_OBJECTS = frozenset({"files", "batches", "models"})
 _MAX_WAIT_S = 3600.0
 _SECONDS = re.compile(rb"[0-9]{1,9}(\.[0-9]{1,9})?\Z")
 
@@ -37,11 +38,14 @@ class Refusal(UpstreamError):
         wait_s: float | None,
         *,
         is_credential: bool,
+        is_model_call: bool,
     ) -> None:
         if is_credential:
             code, http = "upstream_auth", 0
         else:
             code = _CODES.get(status, "upstream_error")
+            if status is Status.NOT_FOUND and not is_model_call:
+                code = "not_found"
             http = upstream_http if upstream_http in _OWN_STATUS else 0
         super().__init__(code, phase="answer", http=http, retry_after_s=wait_s)
         self.status = status
@@ -57,11 +61,20 @@ class Refusal(UpstreamError):
         return self.status is Status.RESOURCE_EXHAUSTED
 
 
-def refuse(account: Account, http: int, said: ProviderError, wait_s: float | None) -> Refusal:
+def refuse(
+    account: Account, http: int, said: ProviderError, wait_s: float | None, *, endpoint: str
+) -> Refusal:
     """Build the error for an answer, by the provider's own `status_map` first."""
     status = account.status_map.get(http) or classify_http(http)
     is_credential = http in _CREDENTIAL or account.dialect.error_class(said, http) == "auth"
-    return Refusal(said, http, status, wait_s, is_credential=is_credential)
+    return Refusal(
+        said,
+        http,
+        status,
+        wait_s,
+        is_credential=is_credential,
+        is_model_call=endpoint not in _OBJECTS,
+    )
 
 
 def read_wait(milliseconds: bytes | None, seconds: bytes | None) -> float | None:
@@ -101,9 +114,9 @@ _WORDS: tuple[tuple[str, int], ...] = (
 )
 
 
-def refuse_in_stream(account: Account, said: ProviderError) -> Refusal:
+def refuse_in_stream(account: Account, said: ProviderError, *, endpoint: str) -> Refusal:
     """Build the error for an error event under status 200: its own code tells the status, else its words."""
-    return refuse(account, _status_said(said), said, None)
+    return refuse(account, _status_said(said), said, None, endpoint=endpoint)
 
 
 def _status_said(said: ProviderError) -> int:

@@ -80,11 +80,11 @@ class Engine:
                 outgoing.method, outgoing.path, outgoing.headers, outgoing.body, run.deadline
             )
             if answer.status >= _ERRORS:
-                raise await self._read_refusal(target.account, answer)
+                raise await self._read_refusal(target.account, answer, run.endpoint)
             attempt.answered()
             return await _read_reply(run, attempt, answer, outgoing)
         except AnswerIsError as error:
-            refusal = refuse_in_stream(target.account, error.error)
+            refusal = refuse_in_stream(target.account, error.error, endpoint=run.endpoint)
             attempt.fail(refusal)
             raise refusal from None
         except UpstreamError as error:
@@ -113,7 +113,7 @@ class Engine:
             cells = self._cells[name] = self._metrics.attempt_cells(*name, system)
         return cells
 
-    async def _read_refusal(self, account: Account, answer: Answer) -> Refusal:
+    async def _read_refusal(self, account: Account, answer: Answer, endpoint: str) -> Refusal:
         try:
             body = await answer.read_all(_MAX_ERROR_BYTES)
         except UpstreamError:
@@ -122,7 +122,7 @@ class Engine:
             body = b""
         said = account.dialect.read_error(answer.status, body, self._redactor)
         wait_s = read_wait(answer.header(b"retry-after-ms"), answer.header(b"retry-after"))
-        return refuse(account, answer.status, said, wait_s)
+        return refuse(account, answer.status, said, wait_s, endpoint=endpoint)
 
 
 async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing) -> Reply:

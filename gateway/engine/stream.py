@@ -89,7 +89,10 @@ class EventStream:
 
     def _break(self, out: bytes) -> bytes:
         assert self._watcher.error is not None  # noqa: S101  the caller looked
-        self._failure = refuse_in_stream(self._attempt.target.account, self._watcher.error)
+        attempt = self._attempt
+        self._failure = refuse_in_stream(
+            attempt.target.account, self._watcher.error, endpoint=attempt.run.endpoint
+        )
         self._answer.abort()
         if not out:
             raise self._failure

@@ -21,29 +21,29 @@ _MILLISECONDS = re.compile(rb"0*[1-9][0-9]{0,9}\Z")
 class CacheControl(codec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the caller wishes of the cache; `ttl_s` in seconds."""
 
-    mode: str = "on"
+    mode: str | None = None
     ttl_s: float | None = None
 
 
 class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The caller's wishes; an absent one is empty."""
+    """The caller's wishes; null says no more than an absent one."""
 
-    session_id: str = ""
-    user: str = ""
-    tags: tuple[str, ...] = ()
+    session_id: str | None = None
+    user: str | None = None
+    tags: tuple[str, ...] | None = None
     context: dict[str, Any] | None = None
-    cache: CacheControl = CacheControl()
+    cache: CacheControl | None = None
 
 
 _NONE = Extension()
-_decode = codec.Decoder(Extension).decode
+_decode = codec.Decoder(Extension | None).decode
 _HEADERS = (
     (b"x-gateway-session", "session_id"),
     (b"x-gateway-user", "user"),
     (b"x-gateway-tags", "tags"),
     (b"x-gateway-cache", "cache"),
 )
-_MODES = frozenset({"on", "off", "refresh"})
+_MODES = frozenset({None, "on", "off", "refresh"})
 
 
 def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
@@ -57,7 +57,7 @@ def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
     if raw is None and not named:
         return _NONE
     try:
-        wish = _decode(raw) if raw is not None else _NONE
+        wish = (_decode(raw) if raw is not None else None) or _NONE
     except codec.JSONError as error:
         raise InputError("invalid_request", f"gateway: {error}", param="gateway") from None
     return _check(_with_headers(wish, named) if named else wish)
@@ -76,19 +76,16 @@ def _with_headers(wish: Extension, named: Mapping[str, bytes]) -> Extension:
 
 
 def _check(wish: Extension) -> Extension:
-    names = (
-        ("session_id", wish.session_id),
-        ("user", wish.user),
-        *(("tags", t) for t in wish.tags),
-    )
+    tags = wish.tags or ()
+    names = (("session_id", wish.session_id), ("user", wish.user), *(("tags", tag) for tag in tags))
     for field, text in names:
-        if len(text) > _MAX_NAME or (text and not text.isprintable()):
+        if text and (len(text) > _MAX_NAME or not text.isprintable()):
             message = f"`{field}` must be printable and at most {_MAX_NAME} characters long."
             raise InputError("invalid_request", message, param=f"gateway.{field}")
-    if len(wish.tags) > _MAX_TAGS:
+    if len(tags) > _MAX_TAGS:
         message = f"At most {_MAX_TAGS} tags."
         raise InputError("invalid_request", message, param="gateway.tags")
-    if wish.cache.mode not in _MODES:
+    if wish.cache is not None and wish.cache.mode not in _MODES:
         message = "`mode` is one of on, off, refresh."
         raise InputError("invalid_request", message, param="gateway.cache.mode")
     return wish

@@ -41,7 +41,8 @@ def _fixed(run: Run, own: Headers) -> bytes:
     key = (run.provider, run.target_model, own)
     block = _known.get(key)
     if block is None:
-        label = f"{run.provider}/{run.target_model}".encode("ascii", "replace")
+        names = (run.provider, run.target_model) if run.target_model else (run.provider,)
+        label = "/".join(names).encode("ascii", "replace")
         named = ((b"x-gateway-model", label),) if run.provider else ()
         block = checked_lines((*own, _CACHE_OFF, *named))
         if len(_known) >= _MAX_KNOWN:

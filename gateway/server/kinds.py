@@ -18,6 +18,8 @@ from gateway.server.objects import Objects
 from gateway.server.relay import LARGE_BYTES, Pinger, relay_stream, write_large
 from gateway.server.routes import Match
 
+STREAMED = frozenset({"chat", "completions"})
+"""Endpoints whose answers may be streams of a dialect."""
 _Answer = Callable[[Exchange, Run, Principal, Match], Awaitable[None]]
 
 
@@ -63,10 +65,10 @@ class Kinds:
     ) -> None:
         fields = await read_json(exchange, self._body_limit)
         wish = read_extension(exchange, fields)
-        run.session = wish.session_id
+        run.session = wish.session_id or ""
         run.deadline = read_deadline(exchange, self._request_timeout_s)
         run.asked = match.model or read_model(fields)
-        run.stream = read_flag(fields, "stream")
+        run.stream = run.endpoint in STREAMED and read_flag(fields, "stream")
         model = resolve(principal, run.asked)
         run.model = model.name
         work = self._engine.generate(run, model, fields, match.path)

@@ -33,15 +33,16 @@ class Objects:
         target = _named_provider(exchange, principal)
         if match.route.body == "multipart":
             original, name = await self._read_form(exchange, match, named=target is not None)
+            wish = read_extension(exchange, {})
         else:
             fields = await read_json(exchange, self._body_limit)
-            run.session = read_extension(exchange, fields).session_id
+            wish = read_extension(exchange, fields)
             name = match.model or ("" if target and "model" not in fields else read_model(fields))
             original = JsonOriginal(match.path, fields, watched=False)
+        run.session = wish.session_id or ""
         run.asked = name
         if target is not None:
             _require(target, run)
-            run.model = target.account.name
             own = Model(target.account.name, (target,), "weighted", None, None, None)
             return await self._engine.route(run, own, original)
         model = resolve(principal, name)
@@ -59,7 +60,11 @@ class Objects:
                 raise InputError("missing_model", param="model")
             return FormOriginal(match.path, body, content_type, 0, 0), match.model
         name = body[span[0] : span[1]]
-        if not name or len(name) > _MAX_NAME_BYTES or not (name.isascii() and name.decode().isprintable()):
+        if (
+            not name
+            or len(name) > _MAX_NAME_BYTES
+            or not (name.isascii() and name.decode().isprintable())
+        ):
             raise InputError("invalid_request", "`model` must be a short text.", param="model")
         original = FormOriginal(match.path, body, content_type, *span)
         return original, match.model or name.decode()
@@ -77,7 +82,6 @@ class Objects:
         account = target.account
         path = account.row.target_path(account.base_path, match.path, "", account.api_version)
         path += _query(exchange.query, more=b"?" in path)
-        run.model = account.name
         outgoing = Outgoing(exchange.method.encode(), path, headers, body)
         return await self._engine.call(run, target, outgoing)
 
