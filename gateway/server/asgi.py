@@ -207,7 +207,7 @@ class AsgiExchange:
         if self.ended or self.aborted:
             return
         if self.gone:
-            self._loop.call_soon(callback)
+            self._loop.call_soon(self._tell, callback)
             return
         self._callbacks.append(callback)
         if self._complete:
@@ -233,7 +233,12 @@ class AsgiExchange:
         self._queue.clear()
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            self._loop.call_soon(callback)
+            self._loop.call_soon(self._tell, callback)
+
+    def _tell(self, callback: Callable[[], object]) -> None:
+        """Call back, unless the handler has come to its end meanwhile."""
+        if not self.ended:
+            callback()
 
     @property
     def cut_short(self) -> bool:

@@ -237,7 +237,12 @@ class DirectExchange:
             self.fail_body("client_gone")
         callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():
-            self._link.loop.call_soon(callback)
+            self._link.loop.call_soon(self._tell, callback)
+
+    def _tell(self, callback: Callable[[], object]) -> None:
+        """Call back, unless the handler has come to its end meanwhile."""
+        if not self.ended:
+            callback()
 
     # ------------------------------------------------------------ the answer
 
@@ -390,7 +395,7 @@ class DirectExchange:
         if self.ended:
             return
         if self.gone:
-            self._link.loop.call_soon(callback)
+            self._link.loop.call_soon(self._tell, callback)
         elif self._callbacks is None:
             self._callbacks = [callback]
         else:

@@ -215,7 +215,7 @@ class GuardedProtocol(Connection):
             broken.fail_body(refused.code)
             self._error = refused
             return
-        elif broken is not None:
+        elif self._queue and self._queue[-1] is broken:
             self._queue.pop()
         self._refuse_in_turn(refused)
         if fresh is not None and fresh is not broken:
@@ -289,9 +289,8 @@ class GuardedProtocol(Connection):
 
     def eof_received(self) -> bool:
         """Decide what the end of the client's sending means."""
-        if self._parsing is not None and self._parsing is not self._current:
+        if self._queue and self._queue[-1] is self._parsing:
             self._queue.pop()
-            self._parsing = None
         keep_open = super().eof_received()
         self.closing = self._half_open and not self._queue
         return keep_open

@@ -138,7 +138,8 @@ class Stub:
             if exchange.congested:
                 await exchange.drain()
         self.written.append(written)
-        exchange.end()
+        if not exchange.gone:
+            exchange.end()
 
     async def _do_late(self, exchange: Exchange, how: dict[str, int]) -> None:
         """Wait before the body is asked for."""

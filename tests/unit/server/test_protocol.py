@@ -170,6 +170,69 @@ async def test_a_connection_leaves_no_cycle_behind() -> None:
         gc.enable()
 
 
+async def test_a_handler_that_has_ended_is_not_told_of_a_loss_any_more() -> None:
+    told: list[str] = []
+
+    async def late(exchange: Exchange) -> None:
+        exchange.on_gone(lambda: told.append("early"))
+        exchange.start(200, (), length=2)
+        while not exchange.gone:
+            await asyncio.sleep(0)
+        exchange.on_gone(lambda: told.append("late"))
+        exchange.end(b"ok")
+
+    protocol, _, state = connect(late)
+    protocol.data_received(get("/"))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(protocol.connection_lost, None)
+    await settle(state)
+    await asyncio.sleep(0)
+
+    assert "late" not in told
+
+
+async def test_every_callback_is_called_once_even_when_one_fails() -> None:
+    told: list[int] = []
+    failed: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failed.append(str(context["exception"])))
+
+    async def waiting(exchange: Exchange) -> None:
+        exchange.on_gone(lambda: told.append(1))
+        exchange.on_gone(lambda: 1 / 0)
+        exchange.on_gone(lambda: told.append(2))
+        while len(told) < 2:
+            await asyncio.sleep(0)
+
+    protocol, _, state = connect(waiting)
+    protocol.data_received(get("/"))
+    await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    await settle(state)
+
+    assert told == [1, 2]
+    assert failed == ["division by zero"]
+
+
+async def test_content_after_the_client_is_gone_is_dropped() -> None:
+    async def careless(exchange: Exchange) -> None:
+        while not exchange.gone:
+            await asyncio.sleep(0)
+        exchange.start(200, (), length=None)
+        exchange.write(b"x")
+        await exchange.drain()
+        exchange.end(b"y")
+
+    protocol, wire, state = connect(careless)
+    protocol.data_received(get("/"))
+    await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    await settle(state)
+    await asyncio.sleep(0)
+
+    assert wire.sent == b""
+
+
 @pytest.mark.threat("T-25")
 def test_the_largest_head_in_one_piece_costs_little() -> None:
     """A piece from the transport holds 256 KB at most."""
