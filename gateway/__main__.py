@@ -4,19 +4,32 @@
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.version import VERSION
 
+_LAST_STANDARD_FILE = 2
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    _open_standard_files()
     options = _parser().parse_args(arguments)
     from gateway.cli import commands  # `--help` needs none of it
 
     return commands.run(options)
+
+
+def _open_standard_files() -> None:
+    """Open those of the three standard files that are closed: else a socket could take the place of the log."""
+    fd = os.open(os.devnull, os.O_RDWR)
+    while fd <= _LAST_STANDARD_FILE:
+        os.set_inheritable(fd, True)
+        fd = os.open(os.devnull, os.O_RDWR)
+    os.close(fd)
 
 
 def _parser() -> argparse.ArgumentParser:
