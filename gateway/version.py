@@ -2,7 +2,12 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-try:
-    VERSION = version("llm-gateway")
-except PackageNotFoundError:
-    VERSION = "0.0.0"
+
+def _installed() -> str:
+    try:
+        return version("llm-gateway")
+    except PackageNotFoundError:
+        return "0.0.0"
+
+
+VERSION = _installed()

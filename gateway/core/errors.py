@@ -137,10 +137,6 @@ class AuthError(GatewayError):
     """The caller is not known, or may not do this."""
 
 
-class PolicyError(GatewayError):
-    """A rule of the operator refuses this; never retried, never failed over."""
-
-
 class OverloadError(GatewayError):
     """There is no room for this request now."""
 

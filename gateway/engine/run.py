@@ -10,6 +10,7 @@ from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.dialects.base import AnswerIsError
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
+from gateway.engine.listing import Listing
 from gateway.engine.outgoing import JsonOriginal, Original, Outgoing
 from gateway.engine.refusal import Refusal, read_wait, refuse, refuse_in_stream
 from gateway.engine.reply import Reply, Whole
@@ -33,6 +34,7 @@ class Engine:
     def __init__(self, metrics: Metrics, redactor: Redactor) -> None:
         self._metrics = metrics
         self._redactor = redactor
+        self.listing = Listing()
         self._cells: dict[tuple[str, str, str], AttemptCells] = {}
 
     def generate(

@@ -105,7 +105,8 @@ class Kinds:
         if exchange.header(b"x-gateway-provider") is not None:
             await self._object(exchange, run, principal, match)
             return
-        body = list_models(principal, self._loaded_at)
+        behind = {name: p.model for name, p in await self._engine.listing.names(principal)}
+        body = list_models(principal, behind, self._loaded_at)
         await write_reply(exchange, run, Whole(200, JSON, body), None)
 
     async def _model(

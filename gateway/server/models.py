@@ -1,5 +1,6 @@
 """The models that a caller may use, in the shape that clients list them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gateway.chain.plan import Model, Principal
@@ -9,9 +10,10 @@ from gateway.core import codec
 _OWNER = "llm-gateway"
 
 
-def list_models(principal: Principal, loaded_at: int) -> bytes:
-    """Render all models of a caller by name; patterns are no names and are left out."""
-    rows = [_row(name, model, loaded_at) for name, model in sorted(principal.models.items())]
+def list_models(principal: Principal, behind: Mapping[str, Model], loaded_at: int) -> bytes:
+    """Render all models of a caller by name; `behind` are the names that its patterns stand for."""
+    named = {**behind, **principal.models}
+    rows = [_row(name, model, loaded_at) for name, model in sorted(named.items())]
     return codec.encode({"object": "list", "data": rows})
 
 

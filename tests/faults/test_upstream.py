@@ -5,7 +5,7 @@ After each fault the same gateway must answer a probe: no fault may poison the p
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def status(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
 @asynccontextmanager
 async def faulty(
     folder: Path, script: Script, **config: Any
-) -> AsyncIterator[tuple[Serving, ScriptedUpstream]]:
+) -> AsyncGenerator[tuple[Serving, ScriptedUpstream]]:
     """Serve a gateway whose provider plays a script first and is healthy afterwards."""
     async with upstream(script, HEALTHY) as served:
         made = config_for(f"http://localhost:{served.port}/v1", **config)
@@ -160,7 +160,7 @@ async def test_a_refused_credential_is_the_gateway_s_trouble(tmp_path: Path, htt
 
 @pytest.mark.fault("U-2", "U-3")
 @pytest.mark.parametrize(
-    "advice, told",
+    ("advice", "told"),
     [
         (b"retry-after: 7", "7"),
         (b"retry-after-ms: 1500", "2"),
