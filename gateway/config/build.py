@@ -33,13 +33,14 @@ def build(root: Node, origin: Origin, mistakes: list[Mistake], *, whole: bool = 
     """
     mistakes = list(mistakes)
     used = _resolve(root, origin.environ, mistakes)
-    mistakes += override(root, origin.environ, origin.overrides, used)
+    wrong, notes = override(root, origin.environ, origin.overrides, used)
+    mistakes += wrong
     if whole:
         mistakes += check_tree(View(root), origin.kinds, origin.middleware)
     tree = _validated(root, mistakes)
     if tree is None or mistakes:
         raise ConfigError(mistakes)
-    return tree
+    return tree.with_origin((), tuple(notes))
 
 
 def _resolve(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> set[str]:

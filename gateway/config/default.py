@@ -33,7 +33,7 @@ def default_tree(
     data, notes = default_data(environ, known_providers, found)
     root = from_data(data, Place("built-in default"))
     tree = build(root, Origin(environ, known_providers, None, overrides or {}), [])
-    return place_database(tree, data_dir).with_origin((), tuple(notes))
+    return place_database(tree, data_dir).with_origin((), (*notes, *tree.notes))
 
 
 def default_data(

@@ -33,7 +33,7 @@ def load(
     written = gather(path)
     origin = Origin(environ, known_kinds, known_middleware, overrides or {})
     tree = build(written.root, origin, written.mistakes, whole=written.whole)
-    return place_database(tree, data_dir).with_origin(written.files, tuple(notes))
+    return place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
 
 
 def check(

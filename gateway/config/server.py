@@ -16,8 +16,11 @@ _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")
 _URL_PATH = re.compile(r"(?:/(?!/)(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})*)*\Z")
 _DOT_SEGMENT = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|\Z)", re.IGNORECASE)
-STATE_SCHEMES = ("memory", "redis", "rediss", "redis+cluster", "redis+sentinel", "unix")
-DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
+STATE_SCHEMES = ("memory",)
+DATABASE_SCHEMES = ("memory", "sqlite")
+_LATER = frozenset({
+    "redis", "rediss", "redis+cluster", "redis+sentinel", "unix", "postgres", "postgresql",
+})  # fmt: skip
 
 
 def _state(url: MaskedUrl) -> MaskedUrl:
@@ -30,13 +33,14 @@ def _database(url: MaskedUrl) -> MaskedUrl:
 
 def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
     if url.scheme not in known:
-        raise PydanticCustomError(
-            "scheme", "must begin with one of: {known}", {"known": ", ".join(known)}
-        )
+        words = {"scheme": url.scheme, "known": ", ".join(known)}
+        if url.scheme in _LATER:
+            message = "{scheme} is not in this version: must begin with one of: {known}"
+        else:
+            message = "must begin with one of: {known}"
+        raise PydanticCustomError("scheme", message, words)
     if url.scheme == "memory" and url.reveal() != "memory":
         raise PydanticCustomError("scheme", "memory takes no address")
-    if url.scheme not in {"memory", "sqlite", "unix"} and not urlsplit(url.reveal()).hostname:
-        raise PydanticCustomError("host", "names no host")
     if url.scheme == "sqlite":
         file = url.reveal().removeprefix("sqlite:")
         # Programs disagree on whether sqlite:///x is /x or x.
@@ -143,14 +147,13 @@ class Stores(Block):
 
     state: Annotated[MaskedUrl, AfterValidator(_state)] = Field(
         default_factory=lambda: MaskedUrl("memory"),
-        description="Counters, limits, cache, approvals: `memory`, `redis://`, `rediss://`, "
-        "`redis+cluster://`, `redis+sentinel://`, `unix:`. REDIS_URL is read when none is written.",
+        description="Counters and limits: `memory`, the only one in this version.",
         json_schema_extra={"default": "memory"},
     )
     database: Annotated[MaskedUrl, AfterValidator(_database)] = Field(
         default_factory=lambda: MaskedUrl("sqlite:gateway.db"),
-        description="Keys, ledger, sessions, receipts: `sqlite:FILE` (below the data directory), "
-        "`postgres://` or `memory`. DATABASE_URL is read when nothing is written.",
+        description="Keys made at run time: `sqlite:FILE` (below the data directory) or `memory`. "
+        "DATABASE_URL is read when nothing is written and it names one of these.",
         json_schema_extra={"default": "sqlite:gateway.db"},
     )
     on_state_down: Literal["closed", "open"] = Field(

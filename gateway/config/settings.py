@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from gateway.config.errors import Mistake, Path, Place, did_you_mean, dotted
 from gateway.config.node import Node, View, from_data
 from gateway.config.references import Secret
-from gateway.config.server import Server, Stores, Telemetry
+from gateway.config.server import DATABASE_SCHEMES, STATE_SCHEMES, Server, Stores, Telemetry
 
 PREFIX = "GATEWAY_"
 DELIMITER = "__"
@@ -25,6 +25,11 @@ USUAL: Mapping[str, Path] = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": ("telemetry", "otlp_endpoint"),
 }
 """Variables that are read where nothing else says anything."""
+_SHARED: Mapping[str, tuple[str, ...]] = {
+    "REDIS_URL": STATE_SCHEMES,
+    "DATABASE_URL": DATABASE_SCHEMES,
+}
+"""Those that other programs read too, and what of them is for this one."""
 
 # Kubernetes sets these in every pod beside a service whose name begins with `gateway`.
 _SERVICE_LINK = re.compile(
@@ -35,17 +40,27 @@ _SERVICE_ADDRESS = re.compile(r"(?:tcp|udp)://")
 
 def override(
     root: Node, environ: Mapping[str, str], dotted_values: Mapping[str, object], used: set[str]
-) -> list[Mistake]:
-    """Put overriding values into the tree; `used` are the variables that references ask for."""
+) -> tuple[list[Mistake], list[str]]:
+    """Put overriding values into the tree; `used` are the variables that references ask for.
+
+    Returns the mistakes, and notes about variables that were left aside.
+    """
     found: list[Mistake] = []
+    notes: list[str] = []
     for path, node in _from_environment(environ, used, found):
         _put(root, path, node)
     for name, value in dotted_values.items():
         _put(root, tuple(name.split(".")), from_data(value, Place(f"option {name}")))
     for name, path in USUAL.items():
-        if environ.get(name) and View(root).get(*path) is None:
-            _put(root, path, Node(Place(name), Secret(environ[name], referred=True), Place(name)))
-    return found
+        if not environ.get(name) or View(root).get(*path) is not None:
+            continue
+        schemes = _SHARED.get(name)
+        if schemes is not None and environ[name].partition(":")[0] not in schemes:
+            takes = " or ".join(schemes)
+            notes.append(f"{name} is left aside: {dotted(path)} takes {takes} in this version.")
+            continue
+        _put(root, path, Node(Place(name), Secret(environ[name], referred=True), Place(name)))
+    return found, notes
 
 
 def _from_environment(

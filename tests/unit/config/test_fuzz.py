@@ -15,7 +15,7 @@ from gateway.config.schema import Tree
 CANARY = "canary-J8sKq2Lw9Xz4"
 SEED = """\
 server: {host: env:C?h, port: 1, admin: {port: 2, key: env:C}}
-stores: {state: "redis://:env@h/0", database: sqlite:x}
+stores: {state: memory, database: sqlite:x}
 telemetry: {log_level: info, otlp_endpoint: "http://h"}
 providers: {a: {kind: openai, api_keys: [env:C], headers: {x: env:C}, timeout: {idle_s: 1}}}
 models: {"m-*": {targets: [{provider: a, model: "*", params: {t: 0.5}}], supports: [tools]}}

@@ -20,7 +20,7 @@ server:
   max_in_flight: 100
   drain_s: 1.5
 stores:
-  state: redis://127.0.0.1:6379/0
+  state: memory
   database: sqlite:keys.db
   on_state_down: open
 telemetry: {log_level: debug, log_bodies: true, otlp_endpoint: "http://127.0.0.1:4318"}

@@ -151,10 +151,10 @@ def test_a_tree_prints_no_secret_and_knows_all_of_them(load_text: Callable[..., 
     tree = load_text(
         """
         server: {admin: {key: env:S0}}
-        stores: {state: "env:S1"}
         providers:
           a: {kind: openai, api_key: env:S2, headers: {x-team: blue, x-api-key: env:S3, x-any: env:S8}}
           b: {kind: openai, api_keys: [env:S4], proxy: "env:S5", transport: httpx}
+          c: {kind: openai, proxy: "env:S1", transport: httpx}
         models: {m: {targets: [{provider: a, model: m}]}}
         tenants:
           t:
@@ -163,7 +163,7 @@ def test_a_tree_prints_no_secret_and_knows_all_of_them(load_text: Callable[..., 
             chain: [{guardrail: {input: [{kind: http, token: env:S7}]}}]
         """,
         **{f"S{n}": slot for n, slot in enumerate(slots)}
-        | {"S1": f"redis://:{slots[1]}@host/0", "S5": f"http://user:{slots[5]}@proxy:3128"},
+        | {"S1": f"http://:{slots[1]}@proxy:3128", "S5": f"http://user:{slots[5]}@proxy:3128"},
     )
     printed = f"{tree} {tree!r} {tree.model_dump()} {tree.providers['a'].model_dump_json()} {tree.chain_of('t')}"
 

@@ -18,14 +18,14 @@ def test_variables_override_the_file(load_text: LoadText) -> None:
         GATEWAY_SERVER__HOST="0.0.0.0",
         GATEWAY_SERVER__ADMIN__PORT="8081",
         GATEWAY_SERVER__DRAIN_S="2.5",
-        GATEWAY_STORES__STATE="redis://host/1",
+        GATEWAY_STORES__DATABASE="sqlite:/data/keys.db",
         GATEWAY_TELEMETRY__LOG_BODIES="true",
         GATEWAY_TELEMETRY__LOG_LEVEL="debug",
     )
 
     assert (tree.server.host, tree.server.port, tree.server.drain_s) == ("0.0.0.0", 8080, 2.5)
     assert tree.server.admin.port == 8081
-    assert tree.stores.state.reveal() == "redis://host/1"
+    assert tree.stores.database.reveal() == "sqlite:/data/keys.db"
     assert (tree.telemetry.log_bodies, tree.telemetry.log_level) == (True, "debug")
 
 
@@ -51,8 +51,10 @@ def test_a_whole_block_may_be_json(load_text: LoadText) -> None:
         ("GATEWAY_ADMIN_KEY", "short", "GATEWAY_ADMIN_KEY: server.admin.key: is too short: 16 characters or more"),
         ("GATEWAY_PROVIDERS__X__KIND", "openai", "GATEWAY_PROVIDERS__X__KIND: this variable is not known"),
         ("GATEWAY_TELEMETRY__LOG_BODIES", "yes", "GATEWAY_TELEMETRY__LOG_BODIES: telemetry.log_bodies: must be true or false"),
-        ("REDIS_URL", "localhost:6379", "REDIS_URL: stores.state: must begin with one of: memory, redis, rediss, redis+cluster, redis+sentinel, unix"),
-        ("DATABASE_URL", "mysql://h/d", "DATABASE_URL: stores.database: must begin with one of: memory, sqlite, postgres, postgresql"),
+        ("GATEWAY_STORES__STATE", "redis://h/1", "GATEWAY_STORES__STATE: stores.state: redis is not in this version: must begin with one of: memory"),
+        ("GATEWAY_STORES__STATE", "localhost:6379", "GATEWAY_STORES__STATE: stores.state: must begin with one of: memory"),
+        ("GATEWAY_STORES__DATABASE", "postgres://h/d", "GATEWAY_STORES__DATABASE: stores.database: postgres is not in this version: must begin with one of: memory, sqlite"),
+        ("DATABASE_URL", "sqlite:///x", "DATABASE_URL: stores.database: must be sqlite:FILE, a path without //"),
     ],
 )  # fmt: skip
 def test_a_wrong_variable_is_named(
@@ -110,8 +112,8 @@ def test_a_variable_that_a_reference_asks_for_is_known(load_text: LoadText) -> N
 
 def test_usual_variables_count_where_nothing_is_written(load_text: LoadText) -> None:
     usual = {
-        "REDIS_URL": "redis://h/0",
-        "DATABASE_URL": "postgres://u@h/d",
+        "REDIS_URL": "memory",
+        "DATABASE_URL": "sqlite:/data/keys.db",
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318",
         "GATEWAY_ADMIN_KEY": "ad-H2kLz8QpXn5TgYv1MbWc7RdS",
     }
@@ -124,14 +126,36 @@ def test_usual_variables_count_where_nothing_is_written(load_text: LoadText) -> 
         **usual,
     )
 
-    assert tree.stores.state.reveal() == "redis://h/0"
-    assert tree.stores.database.reveal() == "postgres://u@h/d"
+    assert tree.stores.database.reveal() == "sqlite:/data/keys.db"
+    assert not any("left aside" in each for each in tree.notes)
     assert tree.telemetry.otlp_endpoint == "http://h:4318"
     assert tree.server.admin.key is not None
     assert written.stores.state.reveal() == written.stores.database.reveal() == "memory"
     assert written.telemetry.otlp_endpoint == "http://other"
     assert written.server.admin.key is not None
     assert written.server.admin.key.reveal().startswith("zz-")
+
+
+@pytest.mark.threat("T-12")
+@pytest.mark.parametrize(
+    ("name", "value", "note"),
+    [
+        ("REDIS_URL", "redis://:canary-J8sKq2Lw@h/0", "REDIS_URL is left aside: stores.state takes memory in this version."),
+        ("DATABASE_URL", "postgres://u:canary-J8sKq2Lw@h/d", "DATABASE_URL is left aside: stores.database takes memory or sqlite in this version."),
+        ("DATABASE_URL", "mysql+x://canary-J8sKq2Lw@h/d", "DATABASE_URL is left aside: stores.database takes memory or sqlite in this version."),
+    ],
+)  # fmt: skip
+def test_a_variable_of_other_programs_stops_nothing_and_is_told(
+    load_text: LoadText, tmp_path: Path, name: str, value: str, note: str
+) -> None:
+    written = load_text(TEXT, **{name: value})
+    alone = load(None, environ={name: value, "XDG_DATA_HOME": str(tmp_path)}, known_kinds={})
+
+    assert written.notes[-1] == alone.notes[-1] == note
+    assert written.stores.state.reveal() == "memory"
+    assert written.stores.database.reveal().startswith("sqlite:")
+    kept = load_text("stores: {state: memory, database: memory}\n", **{name: value})
+    assert not any(name in each for each in kept.notes)
 
 
 def test_options_win_over_variables_and_files(tmp_path: Path) -> None:
