@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gateway.chain.pending import PENDING
+from gateway.chain.pending import PENDING, setting_notes
 from gateway.config.schema import Tree
 
 
@@ -11,6 +11,7 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
     """Return the plan of a tree as plain data without secrets, in a stable order."""
     return {
         "sources": list(tree.sources),
+        "notes": [*tree.notes, *setting_notes(tree)],
         "providers": {
             name: {
                 "kind": entry.kind,
@@ -56,7 +57,7 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
 
 def render(plan: Mapping[str, Any]) -> str:
     """Return a plan as text for people."""
-    lines: list[str] = []
+    lines = [f"note: {note}" for note in plan["notes"]]
     for name, tenant in plan["tenants"].items():
         lines.append(f"tenant {name}")
         lines.append(f"  keys: {_join(tenant['keys'])}")

@@ -34,7 +34,8 @@ class Tree(Block):
     )
     prices: Mapping[str, Some[Price]] = Field(
         default_factory=dict[str, tuple[Price, ...]],
-        description="US dollars per million tokens, by `provider/model`: one row, or one per day.",
+        description="US dollars per million tokens, by `provider/model`: one row, or one per day. No "
+        "costs are computed in this version.",
     )
     tenants: Mapping[Name, Tenant] = Field(
         default_factory=dict[str, Tenant], description="Who may call, by name."

@@ -159,7 +159,7 @@ class Stores(Block):
     on_state_down: Literal["closed", "open"] = Field(
         default="closed",
         description="What budgets and limits do while the state store is down: refuse (`closed`) "
-        "or let pass (`open`). The cache is always a miss.",
+        "or let pass (`open`). Without effect in this version.",
     )
 
 
@@ -170,9 +170,12 @@ class Telemetry(Block):
         default="info", description="Least level that is logged."
     )
     log_bodies: bool = Field(
-        default=False, description="Also log what clients and models say. Off: lengths only."
+        default=False,
+        description="Also log what exceptions say, which may quote a client. Bodies are not logged in "
+        "this version.",
     )
     otlp_endpoint: HttpUrl | None = Field(
         default=None,
-        description="Where traces go. OTEL_EXPORTER_OTLP_ENDPOINT is read when nothing is written.",
+        description="Where traces go; this version sends none. OTEL_EXPORTER_OTLP_ENDPOINT is read "
+        "when nothing is written.",
     )

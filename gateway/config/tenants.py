@@ -78,7 +78,7 @@ class Tenant(Block):
         description="Middleware, outermost first; default: `defaults.chain`; `[]` is none.",
     )
     agents: Mapping[Name, Agent] = Field(
-        default_factory=dict[str, Agent], description="Its agents, by the name clients send."
+        default_factory=dict[str, Agent], description="Its agents, by name; not callable in this version."
     )
 
 
