@@ -19,7 +19,7 @@ from gateway.server.limits import ConnectionLimits
 from gateway.telemetry.logs import LogRecord
 from tests.support import pages, rows
 from tests.support.blocks import PROGRAMS, Block, anchors, commands, fenced, links, program
-from tests.support.shared import ROOT, absent
+from tests.support.shared import ROOT, lacking
 
 API = ROOT / "docs" / "api.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -153,7 +153,7 @@ def test_commands_in_documents_exist(page: str, line: list[str]) -> None:
 def _run(program: str, *arguments: str) -> None:
     found = shutil.which(program, path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if found is None:
-        absent(program)
+        lacking(program)
     done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.edge import Running, serve, wait_until
 from tests.support.raw_client import Address, Closed, RawClient, get, post
-from tests.support.shared import absent
+from tests.support.shared import lacking
 from tests.support.smuggled import REFUSED
 
 pytestmark = [pytest.mark.slow, pytest.mark.threat("T-23")]
@@ -54,7 +54,7 @@ def program(name: str) -> str:
     """Return the path of a proxy, which often is in no user's search path."""
     found = shutil.which(name, path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if found is None:
-        absent(name)
+        lacking(name)
     return found
 
 

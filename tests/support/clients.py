@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.shared import ROOT, absent
+from tests.support.shared import ROOT, absent, lacking
 
 _CACHE = ROOT / ".cache" / "clients"
 _SCRIPTS = ROOT / "tests" / "system" / "clients"
@@ -94,7 +94,7 @@ def _folder(client: Client) -> Path:
     if done.exists():
         return folder
     if client.is_node and not (shutil.which("node") and shutil.which("npm")):
-        absent("node and npm")
+        lacking("node and npm")
     with _locked(folder):
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -101,13 +101,22 @@ class Process:
 
 @contextmanager
 def start(
-    arguments: Sequence[str], folder: Path, environ: Mapping[str, str], name: str
+    arguments: Sequence[str],
+    folder: Path,
+    environ: Mapping[str, str],
+    name: str,
+    *,
+    prefix: Sequence[str] = (),
 ) -> Generator[Process]:
-    """Run a Python program until the block ends."""
+    """Run a Python program until the block ends; `prefix` is a command that becomes it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.out").open("wb") as out, (folder / f"{name}.err").open("wb") as err:
         popen = subprocess.Popen(
-            [sys.executable, *arguments], stdout=out, stderr=err, cwd=folder, env=dict(environ)
+            [*prefix, sys.executable, *arguments],
+            stdout=out,
+            stderr=err,
+            cwd=folder,
+            env=dict(environ),
         )
     process = Process(popen, folder, name)
     try:
@@ -164,6 +173,7 @@ def run_gateway(
     environ: Mapping[str, str] | None = None,
     arguments: Sequence[str] = (),
     name: str = "gateway",
+    prefix: Sequence[str] = (),
 ) -> Generator[Gateway]:
     """Serve a configuration; without one, what `gateway serve` does by itself."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +182,7 @@ def run_gateway(
         path.write_text(json.dumps(ports(config)), encoding="utf-8")
         arguments = ("--config", str(path), *arguments)
     line = ("-m", "gateway", "serve", *arguments)
-    with start(line, folder, clean_environ(folder, environ), name) as process:
+    with start(line, folder, clean_environ(folder, environ), name, prefix=prefix) as process:
         ready = process.search(_READY)
         gateway = Gateway(ready.group(1), ready.group(2), process)
         try:

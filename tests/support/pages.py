@@ -83,7 +83,7 @@ def statuses() -> str:
     """Return what a caller sees of each HTTP status of a provider."""
 
     def row(http: int) -> tuple[str, ...]:
-        error = refuse(_ACCOUNT, http, ProviderError(""), None)
+        error = refuse(_ACCOUNT, http, ProviderError(""), None, endpoint="chat")
         kind = f"`{type_of(error)}`"
         seen = str(error.http), f"`{error.code}`", kind, _advice(error)
         return str(http), str(error.status), *seen

@@ -22,6 +22,11 @@ def absent(what: str) -> NoReturn:
     pytest.skip(f"absent: {what}")
 
 
+def lacking(program: str) -> NoReturn:
+    """Skip the running test because this machine has no such program; an empty machine need not have it."""
+    pytest.skip(f"absent: {program}")
+
+
 def require_shared() -> Path:
     """Return the folder with `tools/replay_upstream.py` and `recordings`."""
     if SHARED is None:

@@ -112,12 +112,17 @@ def sound_answer(request: Request, *headers: bytes) -> bytes:
         return (
             b"HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\n%bcontent-length: 3\r\n\r\nabc" % lines
         )
-    if b'"stream":true' in request.body:
+    if path.endswith(b"completions") and _wants_stream(request.body):
         return streamed(*WHOLE).replace(
             b"\r\n", b"\r\n" + b"".join(line + b"\r\n" for line in headers), 1
         )
     known = next((body for end, body in _ANSWERS.items() if path.endswith(end)), OTHER)
     return ok(known, *headers)
+
+
+def _wants_stream(body: bytes) -> bool:
+    fields = codec.as_object(codec.decode(body)) if body else None
+    return fields is not None and fields.get("stream") is True
 
 
 def sound(*headers: bytes) -> Script:
