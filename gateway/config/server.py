@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from gateway.config.base import Block, Count, Port, Seconds, Text
 from gateway.config.references import MaskedUrl, Secret
 from gateway.config.secret_rules import check_door_secret
+from gateway.core.metadata import is_metadata
 
 _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*\.?\Z")
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")
@@ -52,13 +53,18 @@ def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
 def http_url(url: str) -> str:
     """Accept an http or https URL that all programs read alike; drop the slash at its end.
 
-    No user, query or fragment, no host in odd numbers, no dot segment: what is written is what is called.
+    No user, query or fragment, no host in odd numbers, no dot segment: what is written is what is called. No
+    metadata service of a cloud: it gives credentials to whoever asks.
     """
+    metadata = False
     try:
         parts = urlsplit(url)
+        metadata = is_metadata(parts.hostname or "")
         known = parts.scheme in {"http", "https"} and parts.port != 0 and _is_host(parts.hostname)
     except ValueError:
         known = False
+    if metadata:
+        raise PydanticCustomError("metadata", "must not be a metadata service of a cloud")
     if not known or not url.isascii() or any(character.isspace() for character in url):
         raise PydanticCustomError("url", "must be a URL such as https://host/v1")
     if "@" in urlsplit(url).netloc:
