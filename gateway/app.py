@@ -61,7 +61,7 @@ class Worker:
         self._sink = sink
         self._metrics = Metrics(registry, VERSION)
         self._inflight = InFlight()
-        self.drain = Drain(self._inflight, tree.server.drain_s)
+        self.drain = Drain(self._inflight, tree.server.drain_s, tree.server.announce_s)
         self._client = Client(spawn=self._inflight.spawn)
         self._compiler = Compiler(self._client, HealthBook(), local_door, redactor)
         self._follower = KeyFollower(keys, self._take_keys)

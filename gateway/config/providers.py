@@ -56,19 +56,23 @@ class Provider(Block):
     )
     api_keys: Some[ProviderSecret] | None = Field(
         default=None,
-        description="Several credentials; one that is refused or limited is passed over.",
+        description="Several credentials; a worker passes over one that it saw refused or limited.",
     )
     headers: Mapping[HeaderName, HeaderValue] = Field(
         default_factory=dict[str, Secret], description="Headers sent with every call; never logged."
     )
     timeout: Timeout = Field(default_factory=Timeout, description="Time per phase.")
-    max_connections: Count = Field(default=1000, description="Open connections at once.")
+    max_connections: Count = Field(
+        default=1000, description="Open connections at once, of each worker."
+    )
     max_waiting: Count = Field(
-        default=1000, description="Calls that may wait for a connection; above it 503 `overloaded`."
+        default=1000,
+        description="Calls that may wait for a connection, in each worker; above it 503 `overloaded`.",
     )
     quota_group: Name | None = Field(
         default=None,
-        description="Providers of one group share a quota: a limit of one rests all of them.",
+        description="Providers of one group share a quota: a limit of one rests all of them, in the "
+        "worker that met it.",
     )
     status_map: Mapping[UpstreamStatus, StatusName] = Field(
         default_factory=dict[str, Status],

@@ -123,7 +123,8 @@ class Server(Block):
     )
     max_in_flight: Count = Field(
         default=2000,
-        description="Requests at work at once; above it 503 `overloaded`, before any work.",
+        description="Requests at work at once in each worker; above it 503 `overloaded`, before any "
+        "work.",
     )
     head_timeout_s: Seconds = Field(
         default=10, description="Time for the head of a request to arrive."
@@ -140,11 +141,18 @@ class Server(Block):
         default=15,
         description="A stream that was silent this long gets a comment line or ping event.",
     )
+    announce_s: float = Field(
+        default=0.3,
+        ge=0,
+        le=86_400,
+        description="Time between telling `/readyz` that the process stops and refusing new requests: "
+        "as long as a load balancer needs to notice.",
+    )
     drain_s: float = Field(
         default=30,
         ge=0,
         le=86_400,
-        description="Time that running requests get when the process stops.",
+        description="Time that running requests get after that.",
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from gateway.lifecycle.inflight import InFlight
 
-_ANNOUNCE_S = 0.3
 _LAST_WORDS_S = 0.5
 
 
@@ -20,12 +19,16 @@ class Phase(Enum):
 
 
 class Drain:
-    """Tells the others whether this process still takes work, and brings the work to its end."""
+    """Tells the others whether this process still takes work, and brings the work to its end.
 
-    def __init__(self, inflight: InFlight, drain_s: float) -> None:
+    For `announce_s` it says that it leaves and takes work; then running requests get `drain_s`.
+    """
+
+    def __init__(self, inflight: InFlight, drain_s: float, announce_s: float) -> None:
         self.phase = Phase.SERVING
         self._inflight = inflight
         self._drain_s = drain_s
+        self._announce_s = announce_s
         self._limit = 0.0
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -53,7 +56,7 @@ class Drain:
     async def run(self) -> None:
         """Let the running requests finish within the limit, then end them."""
         self.phase = Phase.LEAVING
-        await self._unless_hurried(asyncio.sleep(_ANNOUNCE_S), _ANNOUNCE_S)
+        await self._unless_hurried(asyncio.sleep(self._announce_s), self._announce_s)
         self.phase = Phase.REFUSING
         self._limit = asyncio.get_running_loop().time() + self._drain_s
         await self._unless_hurried(self._inflight.wait_idle(self._drain_s), self._drain_s)
