@@ -19,6 +19,7 @@ from gateway.chain.explain import describe
 from gateway.chain.local import local_door
 from gateway.chain.snapshot import Current
 from gateway.config.schema import Tree
+from gateway.core.errors import StoreError
 from gateway.core.ports import KeyStore, StoredKey
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.run import Engine
@@ -49,6 +50,7 @@ from gateway.version import VERSION
 _log = logging.getLogger("gateway")
 _STDIN = 0
 _STDERR = 2
+_IN_MEMORY = "/dev/shm"  # noqa: S108  a folder with a random name is made in it
 
 
 class Worker:
@@ -218,7 +220,7 @@ async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
     seats = [Seat(number, sock) for number, sock in enumerate((first, *more))]
     with (
         logging_to_stderr(tree, Redactor(tree.secrets())),
-        tempfile.TemporaryDirectory(prefix="llm-gateway-") as folder,
+        _folder_for_metrics() as folder,
     ):
         supervisor = Supervisor(seats, lambda seat, taken: command(seat, taken, Path(folder)))
         loop = asyncio.get_running_loop()
@@ -230,6 +232,16 @@ async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
         code = await supervisor.run()
         admin.stop_accepting()
     return code
+
+
+def _folder_for_metrics() -> tempfile.TemporaryDirectory[str]:
+    """Make a folder that workers write to; in memory when no disk can be written."""
+    for place in (None, _IN_MEMORY):
+        with contextlib.suppress(OSError):
+            return tempfile.TemporaryDirectory(prefix="llm-gateway-", dir=place)
+    raise StoreError(
+        "state_unavailable", "Several workers need a folder for temporary files: set TMPDIR."
+    )
 
 
 def _admin(tree: Tree, exposition: Exposition) -> Listener:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gateway.config.build import Origin, build
@@ -21,14 +21,14 @@ _SQLITE = "sqlite:"
 def default_tree(
     environ: Mapping[str, str],
     data_dir: Path,
-    known_providers: Mapping[str, str],
+    known_providers: Mapping[str, Sequence[str]],
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
 ) -> Tree:
     """Return the tree used without a file; raises ConfigError when variables do not fit.
 
-    `known_providers` names the usual key variable of each kind, or an empty text; `found` are kinds whose
-    server answers on this machine.
+    `known_providers` names the usual key variables of each kind, none where it cannot run without a file; `found`
+    are kinds whose server answers on this machine.
     """
     data, notes = default_data(environ, known_providers, found)
     root = from_data(data, Place("built-in default"))
@@ -37,18 +37,19 @@ def default_tree(
 
 
 def default_data(
-    environ: Mapping[str, str], known_providers: Mapping[str, str], found: Collection[str] = ()
+    environ: Mapping[str, str],
+    known_providers: Mapping[str, Sequence[str]],
+    found: Collection[str] = (),
 ) -> tuple[dict[str, object], list[str]]:
     """Return the sections that hold without a file, and notes about keys that were left out."""
     providers: dict[str, object] = {}
     models: dict[str, object] = {}
     notes: list[str] = []
-    for kind, variable in sorted(known_providers.items()):
-        secret = environ.get(variable, "").strip() if variable else ""
-        if not secret:
-            continue
-        if is_example(secret):
-            notes.append(f"{variable} holds a placeholder, so {kind} is left out.")
+    for kind, variables in sorted(known_providers.items()):
+        held = [variable for variable in variables if environ.get(variable, "").strip()]
+        variable = next((each for each in held if not is_example(environ[each])), None)
+        if variable is None:
+            notes += [f"{each} holds a placeholder, so {kind} is left out." for each in held]
             continue
         providers[kind] = {"kind": kind, "api_key": f"env:{variable}"}
         models[f"{kind}/*"] = {"targets": [{"provider": kind, "model": "*"}]}
@@ -82,7 +83,11 @@ def data_directory(environ: Mapping[str, str]) -> tuple[Path, list[str]]:
 def _temporary() -> Path:
     """Return a folder that no other user's name can be taken for."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir(), f"{_FOLDER}-{user}")
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError:
+        folder = "/tmp"  # noqa: S108  no place can be written; whoever needs one says so
+    return Path(folder, f"{_FOLDER}-{user}")
 
 
 def _can_write(folder: Path) -> bool:
