@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gateway.chain import explain
@@ -34,9 +34,12 @@ def run(options: argparse.Namespace) -> int:
         return FINE
 
 
-def known_kinds() -> Mapping[str, str]:
-    """Return the provider kinds, each with its usual key variable where it can run without a file."""
-    return {kind: row.key_variable if row.base_url else "" for kind, row in PROVIDERS.items()}
+def known_kinds() -> Mapping[str, Sequence[str]]:
+    """Return the provider kinds, each with its usual key variables where it can run without a file."""
+    return {
+        kind: tuple(filter(None, (row.key_variable, *row.key_variables))) if row.base_url else ()
+        for kind, row in PROVIDERS.items()
+    }
 
 
 def load_tree(

@@ -1,6 +1,6 @@
 """Loads a configuration: one frozen tree, or every mistake at once."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gateway.config.build import Origin, build
@@ -13,14 +13,14 @@ def load(
     path: Path | None,
     *,
     environ: Mapping[str, str],
-    known_kinds: Mapping[str, str],
+    known_kinds: Mapping[str, Sequence[str]],
     known_middleware: Collection[str] | None = None,
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
-    `known_kinds` are the provider kinds with their usual variables: `{"openai": "OPENAI_API_KEY"}`.
+    `known_kinds` are the provider kinds with their usual variables: `{"openai": ("OPENAI_API_KEY",)}`.
     `known_middleware` None takes any kind in a chain. `overrides`: `{"server.port": 8080}`.
     `found` are kinds whose server answers on this machine; only the built-in default takes them up.
     """
@@ -40,7 +40,7 @@ def check(
     path: Path | None,
     *,
     environ: Mapping[str, str],
-    known_kinds: Mapping[str, str],
+    known_kinds: Mapping[str, Sequence[str]],
     known_middleware: Collection[str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> list[Mistake]:

@@ -35,7 +35,7 @@ def tree_of(folder: Path, more: dict[str, Any], **environ: str) -> Tree:
     return load(
         path,
         environ={"HOME": str(folder), **environ},
-        known_kinds={"echo": ""},
+        known_kinds={"echo": ()},
         known_middleware=PENDING,
     )
 

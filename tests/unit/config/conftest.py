@@ -1,7 +1,7 @@
 """What the tests of the configuration share: one good tree, and a short way to check a text."""
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,11 +9,11 @@ import pytest
 from gateway.config.loader import check, load
 from gateway.config.schema import Tree
 
-KINDS: Mapping[str, str] = {
-    "openai": "OPENAI_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "openai_compatible": "",
-    "echo": "",
+KINDS: Mapping[str, Sequence[str]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+    "openai_compatible": (),
+    "echo": (),
 }
 ENVIRON: Mapping[str, str] = {
     "HOME": "/nowhere",

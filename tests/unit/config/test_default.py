@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli.commands import known_kinds
 from gateway.config.default import data_directory, default_tree
 from gateway.config.errors import ConfigError
 from gateway.config.loader import load
 
-KINDS = {"openai": "OPENAI_API_KEY", "groq": "GROQ_API_KEY", "azure": "", "echo": ""}
+KINDS = {
+    "openai": ("OPENAI_API_KEY", "OTHER_OPENAI_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "azure": (),
+    "echo": (),
+}
 KEY = "sk-0vTq7pLx2mYc9RbN4wKd"
 
 
@@ -43,6 +49,35 @@ def test_a_placeholder_in_a_usual_variable_stops_nothing(tmp_path: Path) -> None
 
     assert set(tree.providers) == {"groq", "echo"}
     assert tree.notes == ("OPENAI_API_KEY holds a placeholder, so openai is left out.",)
+
+
+@pytest.mark.parametrize("first", ["", " ", "your-api-key"])
+def test_every_usual_variable_of_a_provider_is_tried(tmp_path: Path, first: str) -> None:
+    environ = {"OPENAI_API_KEY": first, "OTHER_OPENAI_KEY": KEY}
+    tree = default_tree(environ, tmp_path, KINDS)
+
+    assert [secret.reveal() for secret in tree.providers["openai"].credentials] == [KEY]
+    assert tree.notes == ()
+
+
+def test_the_usual_variable_goes_before_the_others(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": KEY, "OTHER_OPENAI_KEY": KEY.swapcase()}
+    tree = default_tree(environ, tmp_path, KINDS)
+
+    assert [secret.reveal() for secret in tree.providers["openai"].credentials] == [KEY]
+
+
+@pytest.mark.parametrize(
+    ("kind", "variables"),
+    [
+        ("gemini", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+        ("perplexity", ("PERPLEXITY_API_KEY", "PPLX_API_KEY")),
+        ("azure", ()),
+        ("ollama", ()),
+    ],
+)
+def test_the_command_line_knows_the_usual_variables(kind: str, variables: tuple[str, ...]) -> None:
+    assert known_kinds()[kind] == variables
 
 
 def test_the_default_takes_overrides_and_refuses_wrong_variables(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from gateway.providers.registry import PROVIDERS
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "config"
-KINDS = {kind: row.key_variable for kind, row in PROVIDERS.items()}
+KINDS = {kind: (row.key_variable,) for kind, row in PROVIDERS.items()}
 MIDDLEWARE = PENDING
 
 

@@ -7,7 +7,7 @@ import pytest
 from gateway.config.loader import check, load
 
 Write = Callable[[str, str], Path]
-KINDS = {"openai": ""}
+KINDS = {"openai": ()}
 ENVIRON = {"HOME": "/nowhere", "KEY": "gw-F3kLz8QpXn5TgYv1MbWc7RdS"}
 
 

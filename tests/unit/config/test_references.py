@@ -202,7 +202,7 @@ def test_no_mistake_repeats_what_a_reference_stands_for(tmp_path: Path) -> None:
         encoding="utf-8",
     )
 
-    found = check(file, environ={"S": CANARY}, known_kinds={"openai": ""})
+    found = check(file, environ={"S": CANARY}, known_kinds={"openai": ()})
 
     assert len(found) > 30
     assert CANARY not in "".join(map(str, found))
@@ -225,7 +225,7 @@ def test_references_take_the_type_of_their_field(tmp_path: Path) -> None:
         "HOME": "/nowhere",
     }
 
-    tree = load(file, environ=environ, known_kinds={"openai": ""})
+    tree = load(file, environ=environ, known_kinds={"openai": ()})
 
     assert (tree.server.host, tree.server.port, tree.server.drain_s) == ("::1", 4321, 1.5)
     assert tree.telemetry.log_bodies is True
