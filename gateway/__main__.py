@@ -56,7 +56,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address that clients connect to")
     parser.add_argument("--port", type=int, help="port that clients connect to; 0 takes a free one")
     parser.add_argument(
-        "--discover", action="store_true", help="look for Ollama and vLLM on their loopback ports"
+        "--discover",
+        action="store_true",
+        help="without --config: ask the usual loopback ports of Ollama, LM Studio, llama.cpp, vLLM and "
+        "SGLang, and take in what answers",
     )
     parser.add_argument("--seat", help=argparse.SUPPRESS)
 

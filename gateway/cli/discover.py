@@ -12,6 +12,8 @@ from gateway.upstream.client import Client, EndpointSpec, Timeouts
 _WAIT_S = 0.5
 _MAX_BYTES = 1 << 20
 _LOOPBACK = "http://127.0.0.1:"
+LOCAL = tuple(row for row in PROVIDERS.values() if row.base_url.startswith(_LOOPBACK))
+"""The kinds of providers that run on the machine of the gateway."""
 
 
 def discover() -> Collection[str]:
@@ -21,12 +23,11 @@ def discover() -> Collection[str]:
 
 async def _discover() -> Collection[str]:
     client = Client()
-    rows = [row for row in PROVIDERS.values() if row.base_url.startswith(_LOOPBACK)]
     try:
-        answers = await asyncio.gather(*(_answers(client, row) for row in rows))
+        answers = await asyncio.gather(*(_answers(client, row) for row in LOCAL))
     finally:
         await client.aclose()
-    return [row.kind for row, is_there in zip(rows, answers, strict=True) if is_there]
+    return [row.kind for row, is_there in zip(LOCAL, answers, strict=True) if is_there]
 
 
 async def _answers(client: Client, row: Provider) -> bool:
