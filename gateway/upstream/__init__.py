@@ -1,1 +1,1 @@
-"""The only door to providers: pools, deadlines, egress policy; it refuses to follow redirects or read the environment."""
+"""The only door to providers. No redirect is followed, and the environment is not read."""

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, runtime_checkab
 import httpx2
 
 from gateway.core.errors import UpstreamError
-from gateway.upstream.http1.connection import MAX_HEAD_BYTES, MAX_HEADERS, REPEAT_WITHIN_S
-from gateway.upstream.http1.head import check_method, check_name, check_target, check_value
+from gateway.upstream.http1.connection import REPEAT_WITHIN_S
+from gateway.upstream.http1.head import (
+    MAX_HEAD_BYTES,
+    MAX_HEADERS,
+    check_method,
+    check_name,
+    check_target,
+    check_value,
+)
 from gateway.upstream.http1.pool import KEEP_ALIVE_S
 
 if TYPE_CHECKING:
@@ -379,7 +386,7 @@ class _Trip:
 
 
 def _is_tunnel(request: object) -> bool:
-    """A proxy's CONNECT is reported like a request of ours."""
+    """Tell a proxy's CONNECT, which is reported like a request of ours."""
     return getattr(request, "method", b"") == b"CONNECT"
 
 

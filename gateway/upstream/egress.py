@@ -24,7 +24,6 @@ _METADATA: Final = frozenset(
     )
 )
 _NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
-_SHARED: Final = ipaddress.IPv4Network("100.64.0.0/10")
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 _ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
 
@@ -59,10 +58,7 @@ class Origin:
         port = url.port  # raises ValueError out of range
         host = url.hostname or ""
         literal = _literal(host)
-        if literal is None:
-            host = _name(host)
-        else:
-            host = str(literal)
+        host = _name(host) if literal is None else str(literal)
         return cls(url.scheme, host, _PORTS[url.scheme] if port is None else port, literal)
 
 
@@ -85,12 +81,9 @@ def refusal(address: str, origin: Origin, *, allow_private: bool) -> str:
 
 
 def _is_public(ip: Address) -> bool:
-    return (
-        ip.is_global
-        and not ip.is_multicast
-        and not ip.is_reserved
-        and all(inner.is_global for inner in _embedded(ip))
-    )
+    # What leads to an IPv4 address by translation is not public: versions of Python disagree about it.
+    site_local = isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local
+    return ip.is_global and not (ip.is_multicast or ip.is_reserved or site_local or _embedded(ip))
 
 
 def _embedded(ip: Address) -> list[ipaddress.IPv4Address]:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from gateway.core.clock import monotonic
 from gateway.core.errors import UpstreamError
 
 GetAddrInfo = Callable[..., Sequence[tuple[Any, ...]]]
@@ -24,12 +25,13 @@ _MAX_NAMES: Final = 4096
 class _Entry:
     """What is known of one name."""
 
-    __slots__ = ("addresses", "error", "running", "until", "waiters")
+    __slots__ = ("addresses", "error", "hung", "running", "until", "waiters")
 
     def __init__(self) -> None:
         self.addresses: tuple[str, ...] = ()
         self.until = 0.0
         self.running = False
+        self.hung = False  # the look-up has run out of patience; whoever asks gets the last answer
         self.error = ""
         self.waiters: list[asyncio.Future[None]] = []
 
@@ -37,8 +39,11 @@ class _Entry:
 class Resolver:
     """Resolves names with the system's resolver in daemon threads: a hung look-up holds nothing else up."""
 
-    def __init__(self, getaddrinfo: GetAddrInfo = socket.getaddrinfo) -> None:
+    def __init__(
+        self, getaddrinfo: GetAddrInfo = socket.getaddrinfo, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._getaddrinfo = getaddrinfo
+        self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self._queue: deque[tuple[str, _Entry, asyncio.AbstractEventLoop]] = deque()
         self._threads = 0
@@ -51,13 +56,14 @@ class Resolver:
             if len(self._entries) >= _MAX_NAMES:
                 self._entries.clear()
             entry = self._entries[host] = _Entry()
-        if entry.addresses and loop.time() < entry.until:
+        if entry.addresses and self._clock() < entry.until:
             return entry.addresses
         if not entry.running:
             entry.running = True
             self._queue.append((host, entry, loop))
             self._start()
-        await self._wait(entry, loop)
+        if not (entry.addresses and entry.hung):
+            await self._wait(entry, loop)
         if not entry.addresses:
             raise UpstreamError(
                 "upstream_unavailable",
@@ -70,7 +76,7 @@ class Resolver:
     async def _wait(self, entry: _Entry, loop: asyncio.AbstractEventLoop) -> None:
         waiter = loop.create_future()
         entry.waiters.append(waiter)
-        timer = loop.call_later(PATIENCE_S, _wake, waiter) if entry.addresses else None
+        timer = loop.call_later(PATIENCE_S, _give_up, entry) if entry.addresses else None
         try:
             await waiter
         finally:
@@ -95,22 +101,26 @@ class Resolver:
         except (OSError, UnicodeError) as exc:
             error = type(exc).__name__
         try:
-            loop.call_soon_threadsafe(self._finish, entry, found, error, loop)
+            loop.call_soon_threadsafe(self._finish, entry, found, error)
         except RuntimeError:
             return  # the loop is closed; nobody waits any more
 
-    def _finish(
-        self, entry: _Entry, found: tuple[str, ...], error: str, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def _finish(self, entry: _Entry, found: tuple[str, ...], error: str) -> None:
         self._threads -= 1
-        entry.running = False
+        entry.running = entry.hung = False
         entry.error = error
         if found:
             entry.addresses = found
-            entry.until = loop.time() + FRESH_S
+            entry.until = self._clock() + FRESH_S
         for waiter in entry.waiters:
             _wake(waiter)
         self._start()
+
+
+def _give_up(entry: _Entry) -> None:
+    entry.hung = True
+    for waiter in entry.waiters:
+        _wake(waiter)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -1,1 +1,1 @@
-"""The fast transport: HTTP/1.1 on asyncio protocols and httptools; it refuses whatever two readers could read apart."""
+"""The fast transport: HTTP/1.1 on asyncio and httptools, strict where two readers could disagree."""

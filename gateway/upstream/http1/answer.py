@@ -40,6 +40,7 @@ class Http1Answer:
         "error",
         "head",
         "line",
+        "low",
         "repeated",
         "stale",
         "status",
@@ -50,7 +51,7 @@ class Http1Answer:
     def __init__(self, line: Line) -> None:
         self.line: Line | None = line
         self.chunks: list[bytes] = []
-        self.head = b""
+        self.head = self.low = b""
         self.status = 0
         self.buffered = 0
         self.touched = 0.0
@@ -69,12 +70,12 @@ class Http1Answer:
     @property
     def content_type(self) -> bytes:
         """The media type in lower case without parameters; empty when absent."""
-        value = header_of(self.head, b"content-type")
+        value = header_of(self.head, self.low, b"content-type")
         return b"" if value is None else value.partition(b";")[0].strip().lower()
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of this lower-case name."""
-        return header_of(self.head, name)
+        return header_of(self.head, self.low, name)
 
     def touch(self) -> None:
         """Count the idle limit from now."""

@@ -1,41 +1,41 @@
-"""One HTTP/1.1 connection: an asyncio protocol around llhttp with one deadline timer and one answer at a time.
+"""One HTTP/1.1 connection: drives llhttp, one answer at a time.
+
 It decides what ends a message, and whether the socket may carry another one.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from math import inf
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from httptools import HttpParserError, HttpResponseParser
 
 from gateway.core.errors import UpstreamError
 from gateway.upstream.http1.answer import Http1Answer
-from gateway.upstream.http1.head import header_of
+from gateway.upstream.http1.head import LONG_HEAD, MAX_HEAD_BYTES, fault_of, header_of, is_framed
+from gateway.upstream.http1.wire import READ_BYTES, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import asyncio
 
     from gateway.upstream.spec import Timeouts
 
-MAX_HEAD_BYTES: Final = 64 * 1024
-MAX_HEADERS: Final = 128
-READ_BYTES: Final = 64 * 1024
-"""How much one read of the socket takes at most."""
 HIGH_WATER: Final = 256 * 1024 - READ_BYTES
 """Unread bytes above which the socket is not read any more: 256 KiB at most are held."""
 JOIN_BELOW: Final = 16 * 1024
 """Bodies up to this size go out in one buffer with the head; copying them is cheaper than two buffers."""
 REPEAT_WITHIN_S: Final = 1.0
 """A reused connection that dies later than this after the request was not stale: work may have begun."""
-_EARLY: Final = 0.001
 
 _IDLE: Final = 0
 _HEAD: Final = 1
 _BODY: Final = 2
 _DONE: Final = 3
+
+
+_DEAF: Final = HttpResponseParser(object())
+"""The parser of closed connections."""
 
 
 class Owner(Protocol):
@@ -56,85 +56,39 @@ class Owner(Protocol):
         ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(Wire):
     """Carries one request after another; `start` begins one, the answer tells the rest."""
 
     __slots__ = (
-        "_answer",
-        "_armed",
-        "_big",
-        "_blocked",
-        "_buffer",
-        "_fed",
-        "_view",
-        "_deadline",
-        "_earlier",
-        "_head_only",
-        "_idle_s",
-        "_interim",
-        "_interims",
-        "_keep",
-        "_keep_alive_s",
-        "_limit",
-        "_owner",
-        "_parser",
-        "_phase",
-        "_quiet_bytes",
-        "_read_paused",
-        "_refusal",
-        "_sent_at",
-        "_surplus",
-        "_timer",
-        "_transport",
-        "_uploading",
-        "_write_paused",
-        "clock",
-        "is_closed",
-        "loop",
-        "resting",
-        "reused",
-    )
+        "_answer", "_big", "_deadline", "_earlier", "_fed", "_idle_s", "_interim", "_interims",
+        "_keep", "_keep_alive_s", "_owner", "_parser", "_phase", "_quiet_bytes", "_refusal",
+        "_sent_at", "_surplus", "_uploading", "head_only", "resting", "reused",
+    )  # fmt: skip
 
     def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop, buffer: bytearray) -> None:
-        self.loop = loop
-        self.clock = loop.time
-        self.reused = False
+        super().__init__(loop, buffer)
+        self.head_only = False  # the request under way is a HEAD
         self.resting = False
-        self.is_closed = False
+        self.reused = False
         self._owner = owner
-        self._transport: asyncio.Transport | None = None
-        self._parser: HttpResponseParser | None = None
+        self._parser = HttpResponseParser(self)
         self._answer: Http1Answer | None = None
         self._phase = _IDLE
         self._refusal = ""
-        self._surplus = self._keep = self._interim = False
-        self._head_only = self._big = self._uploading = False
-        self._read_paused = self._write_paused = False
-        self._buffer = buffer
-        self._view = memoryview(buffer)
+        self._surplus = self._keep = self._interim = self._big = self._uploading = False
         self._fed = 0  # how much of the buffer llhttp is being fed
         self._earlier = bytearray()  # the part of the head that came before
         self._interims = 0
         self._quiet_bytes = 0  # what came since the head or the last data, and was neither
         self._keep_alive_s = owner.keep_alive_s
-        self._timer: asyncio.TimerHandle | None = None
-        self._armed = inf  # when the timer fires; it stays armed across requests
-        self._limit = inf
         self._deadline = inf
         self._idle_s = inf
         self._sent_at = 0.0
-        self._blocked: asyncio.Future[None] | None = None
 
     # ------------------------------------------------------------ requests
 
     def start(
-        self,
-        head: bytes,
-        body: bytes | None,
-        timeouts: Timeouts,
-        deadline: float,
-        *,
-        head_only: bool = False,
+        self, head: bytes, body: bytes | None, timeouts: Timeouts, deadline: float
     ) -> Http1Answer:
         """Send a request; a body of None is left to `upload`. The answer wakes when its head is here."""
         transport = self._transport
@@ -143,16 +97,15 @@ class Connection(asyncio.BufferedProtocol):
         self._answer = answer = Http1Answer(self)
         self._phase = _HEAD
         self.resting = False
-        self._head_only = head_only
         self._deadline = deadline
         self._idle_s = timeouts.idle_s
         self._sent_at = now = self.clock()
         limit = now + timeouts.first_byte_s
-        if deadline < limit:
+        if deadline < limit:  # noqa: PLR1730  min() would cost more than the rest of this
             limit = deadline
         self._limit = limit
         if limit < self._armed:
-            self._arm(limit)
+            self.arm(limit)
         if body is None:
             self._big = True
             transport.write(head)
@@ -164,89 +117,59 @@ class Connection(asyncio.BufferedProtocol):
             transport.writelines((head, body))
         return answer
 
-    async def upload(
-        self, answer: Http1Answer, body: AsyncIterator[bytes], timeouts: Timeouts
-    ) -> None:
-        """Send the body as chunks, as fast as the upstream takes them; an early answer ends it."""
+    def begin_upload(self) -> None:
+        """Count no limit but the deadline while our own side makes the next part."""
         self._uploading = True
-        self._limit = self._deadline  # the next piece is made on our side
-        async for piece in body:
-            transport = self._transport
-            if answer.status or answer.ended or transport is None:
-                return
-            if piece:
-                transport.writelines((b"%x\r\n" % len(piece), piece, b"\r\n"))
-            if self._write_paused:
-                await self._until_written()
-        if answer.status or answer.ended or self._transport is None:
-            return
-        self._transport.write(b"0\r\n\r\n")
+        self._limit = self._deadline
+
+    async def until_written(self) -> None:
+        """Wait until the upstream has taken enough, within the idle limit."""
+        self.limit_to(min(self.clock() + self._idle_s, self._deadline))
+        await super().until_written()
+        self._limit = self._deadline
+
+    def end_upload(self, timeouts: Timeouts) -> None:
+        """Count the first-byte limit from now: all is sent."""
         self._uploading = False
-        self._set_limit(min(self.clock() + timeouts.first_byte_s, self._deadline))
+        self.limit_to(min(self.clock() + timeouts.first_byte_s, self._deadline))
 
     def hang_up(self) -> None:
         """Close at once (the answer is not wanted any more)."""
         self._answer = None
         self.close()
 
-    def drained(self) -> None:
-        """Read on when reading was paused."""
-        if self._read_paused and self._transport is not None:
-            self._read_paused = False
-            self._transport.resume_reading()
-
     def rest(self) -> None:
         """Wait in the pool for the next request."""
         self.reused = self.resting = True
         limit = self._limit = self.clock() + self._keep_alive_s
         if limit < self._armed:
-            self._arm(limit)
-
-    def abort(self) -> None:
-        """Close at once and fail whatever is under way."""
-        self._lost(None)
+            self.arm(limit)
 
     def close(self) -> None:
         """Close the socket at once and give the slot away; idempotent."""
-        if self.is_closed:
-            return
-        self.is_closed = True
-        self._phase = _IDLE
-        self._parser = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._transport is not None:
-            self._transport.abort()
-        self._unblock()
-        self._owner.closed(self)
+        if not self.is_closed:
+            self._phase = _IDLE
+            self._parser = _DEAF  # breaks the cycle
+            self.shut()
+            self._owner.closed(self)
 
     # ------------------------------------------------------------ called by the loop
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin with a fresh parser."""
-        # Both loops hand out transports that read and write; the common type does not say so.
-        self._transport = cast("asyncio.Transport", transport)
-        self._parser = HttpResponseParser(self)
-        if self.is_closed:
-            self._transport.abort()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where to put the bytes; all connections share it, `buffer_updated` follows at once."""
-        return (
-            self._view
-        )  # not the bytearray: asyncio's TLS takes slices of it, which must not be copies
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End what can go no further, and tell the pool."""
+        super().connection_lost(exc)
+        self._owner.gone(self)
 
     def buffer_updated(self, nbytes: int) -> None:
         """Feed the parser, then do what the new state asks for."""
-        parser, answer = self._parser, self._answer
-        if answer is None or parser is None:
+        answer = self._answer
+        if answer is None:
             self.close()  # nobody asked for it: what follows could not be told apart
             return
         buffered = answer.buffered
         self._fed = nbytes
         try:
-            parser.feed_data(self._view[:nbytes])
+            self._parser.feed_data(self._view[:nbytes])
         except HttpParserError as error:
             if self._phase != _DONE:
                 self._refuse(self._refusal or str(error))
@@ -262,32 +185,13 @@ class Connection(asyncio.BufferedProtocol):
         elif answer.buffered != buffered:
             self._quiet_bytes = 0
             if answer.buffered > HIGH_WATER:
-                self._pause()
+                self.pause()
             answer.wake()
         else:
             self._quiet_bytes += nbytes
             if self._quiet_bytes > 2 * MAX_HEAD_BYTES:
                 self._refuse("framing without data")
             answer.wake()
-
-    def eof_received(self) -> None:
-        """End the message by the close, if it may end so."""
-        self._lost(None)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End the message by the close, if it may end so."""
-        self._lost(exc)
-        self._transport = None
-        self._owner.gone(self)
-
-    def pause_writing(self) -> None:
-        """Hold the upload."""
-        self._write_paused = True
-
-    def resume_writing(self) -> None:
-        """Go on with the upload."""
-        self._write_paused = False
-        self._unblock()
 
     # ------------------------------------------------------------ called by the parser
 
@@ -298,34 +202,30 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Accept or refuse the head."""
-        answer, parser = self._answer, self._parser
-        if answer is None or parser is None or self._phase != _HEAD:
+        answer = self._answer
+        if answer is None or self._phase != _HEAD:
             self._stop("bytes after the end of the message")
-        status = parser.get_status_code()
-        if status < 200:
-            if status < 100 or status == 101:
-                self._stop(f"status {status}")
-            self._interim = True
-            self._interims += 1
+        status = self._parser.get_status_code()
+        if status != 200 and self._is_interim(status):
             return
-        if status > 599 or (300 <= status < 400 and status != 304):
-            self._stop(f"status {status}")
-        if self._earlier or self._interims:
+        buffer = self._buffer
+        if self._earlier or self._interims or not buffer.startswith(b"HTTP/"):
             head = self._join_head()
         else:
-            head = bytes(self._view[: self._buffer.index(b"\r\n\r\n", 0, self._fed) + 4])
+            head = bytes(self._view[: buffer.index(b"\r\n\r\n", 0, self._fed) + 4])
         answer.head = head
-        if len(head) > 4 * MAX_HEADERS or not self.reused or b"-encoding:" in head.lower():
-            self._check(head)
+        answer.low = low = head.lower()
+        if b"-encoding:" in low or len(head) > LONG_HEAD or not self.reused:
+            self._check(low)
         answer.status = status
         answer.touched = now = self.clock()
         limit = now + self._idle_s
-        if self._deadline < limit:
+        if self._deadline < limit:  # noqa: PLR1730  as above
             limit = self._deadline
         if limit < self._armed:
-            self._arm(limit)
-        if self._head_only:
-            self._keep = parser.should_keep_alive()
+            self.arm(limit)
+        if self.head_only:
+            self._keep = self._parser.should_keep_alive()
             self._phase = _DONE
         else:
             self._phase = _BODY
@@ -342,7 +242,7 @@ class Connection(asyncio.BufferedProtocol):
         """Note the end; whatever else was fed decides whether the connection can be used again."""
         if self._interim:
             self._interim = False
-        elif self._phase == _BODY and self._parser is not None:
+        elif self._phase == _BODY:
             self._keep = self._parser.should_keep_alive()
             self._phase = _DONE
 
@@ -352,28 +252,31 @@ class Connection(asyncio.BufferedProtocol):
         """Cut the head out of all that came since the request, behind the interim answers."""
         raw = bytes(self._earlier + self._view[: self._fed])
         self._earlier.clear()
-        start = 0
+        # The parser lets line ends pass before a status line.
+        raw = raw.lstrip(b"\r\n")
         for _ in range(self._interims):
-            start = raw.index(b"\r\n\r\n", start) + 4
-            while raw.startswith(b"\r\n", start):
-                start += 2
+            raw = raw[raw.index(b"\r\n\r\n") + 4 :].lstrip(b"\r\n")
         self._interims = 0
-        return raw[start : raw.index(b"\r\n\r\n", start) + 4]
+        return raw[: raw.index(b"\r\n\r\n") + 4]
 
-    def _check(self, head: bytes) -> None:
-        if len(head) > MAX_HEAD_BYTES or head.count(b"\r\n") - 2 > MAX_HEADERS:
-            self._stop("the head is too large")
-        encoding = header_of(head, b"content-encoding")
-        if encoding and encoding.lower() != b"identity":
-            self._stop("an encoded body, though identity was asked for")
-        transfer = header_of(head, b"transfer-encoding")
-        if transfer is not None and transfer.lower() != b"chunked":
-            self._stop("a transfer encoding other than chunked")
+    def _is_interim(self, status: int) -> bool:
+        if status < 100 or status == 101 or status > 599 or (300 <= status < 400 and status != 304):
+            self._stop(f"status {status}")
+        if status >= 200:
+            return False
+        self._interim = True
+        self._interims += 1
+        return True
+
+    def _check(self, low: bytes) -> None:
+        reason = fault_of(low)
+        if reason:
+            self._stop(reason)
         if not self.reused:
-            self._heed_keep_alive(head)
+            self._heed_keep_alive(low)
 
-    def _heed_keep_alive(self, head: bytes) -> None:
-        _, _, seconds = (header_of(head, b"keep-alive") or b"").partition(b"timeout=")
+    def _heed_keep_alive(self, low: bytes) -> None:
+        _, _, seconds = (header_of(low, low, b"keep-alive") or b"").partition(b"timeout=")
         digits = seconds[:6].partition(b",")[0].strip()
         if digits.isdigit():
             self._keep_alive_s = min(self._owner.keep_alive_s, max(int(digits) - 1.0, 0.5))
@@ -384,7 +287,9 @@ class Connection(asyncio.BufferedProtocol):
         answer, transport = self._answer, self._transport
         self._answer = None
         if answer is not None:
-            answer.finish(complete=True)
+            answer.line = None
+            answer.complete = answer.ended = True
+            answer.wake()
         if (
             not self._keep
             or self._surplus
@@ -397,18 +302,20 @@ class Connection(asyncio.BufferedProtocol):
         self._phase = _IDLE
         if self._quiet_bytes:
             self._quiet_bytes = 0
-        if self._head_only:
+        if self.head_only:
+            self.head_only = False
             self._parser = HttpResponseParser(self)  # the old one waits for a body
         if self._read_paused:
             self.drained()
         self._owner.release(self)
 
-    def _lost(self, exc: Exception | None) -> None:
+    def lost(self, exc: Exception | None) -> None:
+        """End the message by the close, if it may end so; else it is cut."""
         answer = self._answer
         self._answer = None
         if answer is None:
             self.close()
-        elif self._phase == _BODY and _is_orderly(exc) and not _is_framed(answer.head):
+        elif self._phase == _BODY and _is_orderly(exc) and not is_framed(answer.low):
             answer.finish(complete=False)
             self.close()
         elif self._phase == _BODY:
@@ -431,10 +338,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(answer, "upstream_invalid_response", reason)
 
     def _fail(self, answer: Http1Answer, code: str, detail: str, *, stale: bool = False) -> None:
-        if self._phase == _BODY:
-            phase = "body"
-        else:
-            phase = "send" if self._uploading else "first_byte"
+        phase = "body" if self._phase == _BODY else "send" if self._uploading else "first_byte"
         answer.fail(UpstreamError(code, phase=phase, detail=detail), stale=stale)
         self.close()
 
@@ -442,70 +346,35 @@ class Connection(asyncio.BufferedProtocol):
         self._refusal = reason
         raise _Refused
 
-    # ------------------------------------------------------------ flow and deadlines
+    # ------------------------------------------------------------ limits
 
-    def _pause(self) -> None:
-        if not self._read_paused and self._transport is not None:
-            self._read_paused = True
-            self._transport.pause_reading()
-
-    async def _until_written(self) -> None:
-        self._set_limit(min(self.clock() + self._idle_s, self._deadline))
-        self._blocked = blocked = self.loop.create_future()
-        await blocked
-        self._limit = self._deadline
-
-    def _unblock(self) -> None:
-        blocked = self._blocked
-        if blocked is not None:
-            self._blocked = None
-            if not blocked.done():
-                blocked.set_result(None)
-
-    def _set_limit(self, at: float) -> None:
-        self._limit = at
-        if at < self._armed:
-            self._arm(at)
-
-    def _arm(self, at: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._armed = at
-        self._timer = self.loop.call_at(at, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._armed = inf
-        now = self.clock()
+    def due(self, now: float) -> float:
+        """Return the limit of the present phase."""
         answer = self._answer
-        limit = self._limit
-        if self._phase == _BODY and answer is not None:
-            if answer.buffered:
-                answer.touched = now  # its reader is late, not the upstream
-            limit = min(self._deadline, answer.touched + self._idle_s)
-        if limit > now + _EARLY:
-            self._arm(limit)
-            return
+        if self._phase != _BODY or answer is None:
+            return self._limit
+        if answer.buffered:
+            answer.touched = now  # its reader is late, not the upstream
+        return min(self._deadline, answer.touched + self._idle_s)
+
+    def expire(self, now: float) -> None:
+        """End an answer that is late, or the rest in the pool."""
+        answer = self._answer
         self._answer = None
         if answer is None:
             self.close()
         else:
-            late = now + _EARLY >= self._deadline
-            self._fail(answer, "deadline_exceeded" if late else "upstream_timeout", "")
+            self._fail(
+                answer, "deadline_exceeded" if now >= self._deadline else "upstream_timeout", ""
+            )
 
 
-class _Refused(Exception):  # noqa: N818  stops the parser and never leaves this file
+class _Refused(Exception):
     """The parser must stop; `_refusal` says why."""
 
 
 def _is_orderly(exc: Exception | None) -> bool:
     return exc is None or isinstance(exc, ssl.SSLError)
-
-
-def _is_framed(head: bytes) -> bool:
-    return any(
-        header_of(head, name) is not None for name in (b"content-length", b"transfer-encoding")
-    )
 
 
 def _reason(exc: Exception | None) -> str:

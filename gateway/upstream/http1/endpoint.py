@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from gateway.upstream.http1.answer import Http1Answer
+    from gateway.upstream.http1.connection import Connection
     from gateway.upstream.http1.head import HeadWriter
     from gateway.upstream.http1.pool import Pool
-    from gateway.upstream.spec import Body, EndpointSpec, Headers
+    from gateway.upstream.spec import Body, EndpointSpec, Headers, Timeouts
 
 
 class Http1Endpoint:
@@ -33,10 +34,11 @@ class Http1Endpoint:
         elif not isinstance(body, bytes):
             return await self._send_chunks(method, target, headers, body, deadline)
         head = self._head.write(method, target, headers, len(body))
-        head_only = method == b"HEAD"
         timeouts = self._timeouts
         connection = self.pool.take() or await self.pool.acquire(timeouts, deadline)
-        answer = connection.start(head, body, timeouts, deadline, head_only=head_only)
+        if method == b"HEAD":
+            connection.head_only = True
+        answer = connection.start(head, body, timeouts, deadline)
         waiter = answer.waiter = connection.loop.create_future()
         try:
             await waiter
@@ -46,10 +48,10 @@ class Http1Endpoint:
         if answer.stale:
             # Others of the pool may be as stale as this one was.
             connection = await self.pool.fresh(timeouts, deadline)
-            answer = connection.start(head, body, timeouts, deadline, head_only=head_only)
+            connection.head_only = method == b"HEAD"
+            answer = connection.start(head, body, timeouts, deadline)
             answer.repeated = True
-            while not (answer.status or answer.ended):
-                await answer.wait()
+            await answer.wait()
         if answer.error is not None and not answer.status:
             raise answer.error
         return answer
@@ -68,12 +70,28 @@ class Http1Endpoint:
         connection = self.pool.take() or await self.pool.acquire(timeouts, deadline)
         answer = connection.start(head, None, timeouts, deadline)
         try:
-            await connection.upload(answer, body, timeouts)
+            await _upload(connection, answer, body, timeouts)
         except BaseException:
             answer.abort()
             raise
-        while not (answer.status or answer.ended):
+        if not (answer.status or answer.ended):
             await answer.wait()
         if answer.error is not None and not answer.status:
             raise answer.error
         return answer
+
+
+async def _upload(
+    connection: Connection, answer: Http1Answer, body: AsyncIterator[bytes], timeouts: Timeouts
+) -> None:
+    """Send the body in chunks, as fast as the upstream takes them; an early answer ends it."""
+    connection.begin_upload()
+    async for piece in body:
+        if answer.status or answer.ended:
+            return
+        chunk = (b"%x\r\n" % len(piece), piece, b"\r\n")
+        if piece and not connection.write(chunk):
+            await connection.until_written()
+    if not (answer.status or answer.ended):
+        connection.write((b"0\r\n\r\n",))
+        connection.end_upload(timeouts)

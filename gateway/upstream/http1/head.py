@@ -5,7 +5,7 @@ an answer's headers are cut out of bytes that llhttp has accepted, when somebody
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gateway.upstream.egress import Origin
@@ -22,6 +22,11 @@ _OURS = frozenset({
 _METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 _MANY = 512
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+MAX_HEADERS: Final = 128
+LONG_HEAD: Final = 4 * MAX_HEADERS
+"""A head of fewer bytes cannot hold too many headers."""
 
 
 class HeadWriter:
@@ -47,8 +52,7 @@ class HeadWriter:
         """Return the whole head; `length` of the body in bytes, None for chunks. Raises ValueError."""
         parts = [self._starts.get((method, target)) or self._start(method, target)]
         lines = self._lines
-        for header in headers:
-            parts.append(lines.get(header) or self._line(header))
+        parts += [lines.get(header) or self._line(header) for header in headers]
         if length is None:
             parts.append(b"transfer-encoding: chunked\r\n\r\n")
         elif length or method in _WITH_BODY:
@@ -80,9 +84,9 @@ class HeadWriter:
         return line
 
 
-def header_of(head: bytes, name: bytes) -> bytes | None:
-    """Return the first value of a lower-case name in a head that llhttp has accepted."""
-    start = head.lower().find(b"\r\n%b:" % name)
+def header_of(head: bytes, low: bytes, name: bytes) -> bytes | None:
+    """Return the first value of a lower-case name; `low` is the head in lower case."""
+    start = low.find(b"\r\n%b:" % name)
     if start < 0:
         return None
     start += len(name) + 3
@@ -90,12 +94,30 @@ def header_of(head: bytes, name: bytes) -> bytes | None:
 
 
 def headers_of(head: bytes) -> list[tuple[bytes, bytes]]:
-    """Return all headers of a head that llhttp has accepted, in order, names in lower case."""
+    """Return all headers in order, names in lower case."""
     headers: list[tuple[bytes, bytes]] = []
     for line in head.split(b"\r\n")[1:-2]:
         name, _, value = line.partition(b":")
         headers.append((name.lower(), value.strip(b" \t")))
     return headers
+
+
+def fault_of(low: bytes) -> str:
+    """Say why an answer with this lower-case head cannot be used; empty when it can."""
+    if len(low) > MAX_HEAD_BYTES or low.count(b"\r\n") - 2 > MAX_HEADERS:
+        return "the head is too large"
+    for line in low.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name == b"content-encoding" and value.strip() not in {b"", b"identity"}:
+            return "an encoded body, though identity was asked for"
+        if name == b"transfer-encoding" and value.strip() != b"chunked":
+            return "a transfer encoding other than chunked"
+    return ""
+
+
+def is_framed(low: bytes) -> bool:
+    """Tell whether the head says where its body ends."""
+    return b"\r\ncontent-length:" in low or b"\r\ntransfer-encoding:" in low
 
 
 def check_method(method: bytes) -> None:

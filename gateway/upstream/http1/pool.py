@@ -8,7 +8,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import UpstreamError
-from gateway.upstream.http1.connection import READ_BYTES, Connection
+from gateway.upstream.http1.connection import Connection
+from gateway.upstream.http1.wire import READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -157,7 +158,7 @@ class Pool:
         while (waiter := self._next_waiter()) is not None:
             waiter.set_result(Grant.CLOSED)
         for connection in tuple(self._sockets):
-            connection.abort()
+            connection.lost(None)
         if self._sockets:
             self._empty = asyncio.get_running_loop().create_future()
             await self._empty
