@@ -26,13 +26,22 @@ class Origin:
     overrides: Mapping[str, object]
 
 
-def build(root: Node, origin: Origin, mistakes: list[Mistake], *, whole: bool = True) -> Tree:
+def build(
+    root: Node,
+    origin: Origin,
+    mistakes: list[Mistake],
+    *,
+    whole: bool = True,
+    referred_to: Collection[str] = (),
+) -> Tree:
     """Return the tree of a written one; raises ConfigError with these mistakes and all others.
 
-    Not `whole`: a file could not be read, so that names which stand in it would seem unknown.
+    Not `whole`: a part is missing, so that names which stand in it would seem unknown. `referred_to` are the
+    variables that it asks for.
     """
     mistakes = list(mistakes)
-    used = _resolve(root, origin.environ, mistakes)
+    used = referred(root).union(referred_to)
+    _resolve(root, origin.environ, mistakes)
     wrong, notes = override(root, origin.environ, origin.overrides, used)
     mistakes += wrong
     if whole:
@@ -43,15 +52,22 @@ def build(root: Node, origin: Origin, mistakes: list[Mistake], *, whole: bool = 
     return tree.with_origin((), tuple(notes))
 
 
-def _resolve(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> set[str]:
-    """Put secrets where references stand; return the names of the variables that were asked for."""
-    used: set[str] = set()
+def referred(root: Node) -> set[str]:
+    """Return the names of the variables that references ask for."""
+    texts = (view.node.value for view in View(root).walk())
+    return {
+        text.removeprefix("env:").partition("?")[0]
+        for text in texts
+        if isinstance(text, str) and text.startswith("env:")
+    }
+
+
+def _resolve(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> None:
+    """Put secrets where references stand."""
     for view in View(root).walk():
         value = view.node.value
         if not isinstance(value, str):
             continue
-        if value.startswith("env:"):
-            used.add(value.removeprefix("env:").partition("?")[0])
         try:
             secret = resolve(value, environ, Path(view.node.place.file).parent)
         except Unresolved as error:
@@ -61,7 +77,6 @@ def _resolve(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) ->
         else:
             if secret is not None:
                 view.node.value = secret
-    return used
 
 
 class Unset(Secret):
