@@ -35,6 +35,18 @@ def narrow(
     return Principal(tenant.tenant, key_id, exact, patterns, {}, expires)
 
 
+def opens(name: str, listed: Iterable[str], models: Iterable[str]) -> bool:
+    """Tell whether a name or pattern in a key's list opens any model that its tenant's list opens."""
+    tenant = grant("", listed, {each: _named(each) for each in models}, {})
+    key = narrow(tenant, "", (name,), None)
+    return bool(key.models or key.patterns)
+
+
+def _named(name: str) -> Model:
+    prefix, _, suffix = name.partition("*")
+    return Model(name, (), "weighted", None, None, None, prefix, suffix)
+
+
 def _restrict(
     names: Iterable[str], exact: Mapping[str, Model], patterns: Iterable[Pattern]
 ) -> tuple[dict[str, Model], tuple[Pattern, ...]]:

@@ -10,6 +10,7 @@ from gateway.chain import explain
 from gateway.chain.pending import PENDING
 from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError
+from gateway.config.key_settings import KeySettings, load_key_settings
 from gateway.config.loader import check, load
 from gateway.config.schema import Tree
 from gateway.core import codec
@@ -112,7 +113,11 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _keys(options: argparse.Namespace) -> int:
-    return run_keys(options, load_tree)
+    return run_keys(options, _load_key_settings)
+
+
+def _load_key_settings(path: Path | None) -> KeySettings:
+    return load_key_settings(path, environ=os.environ, known_kinds=known_kinds())
 
 
 def _version(options: argparse.Namespace) -> int:

@@ -6,25 +6,32 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gateway.config.errors import did_you_mean
+from gateway.config.key_settings import KeySettings
 from gateway.config.keys import hash_key, last_four, new_key
-from gateway.config.schema import Tree
 from gateway.core import clock
 from gateway.core.ports import KeyStore, StoredKey
 from gateway.stores.registry import open_keys
 
 _FINE, _MISTAKE = 0, 1
-Load = Callable[[Path | None], Tree]
+_IN_MEMORY = "memory"
+Load = Callable[[Path | None], KeySettings]
 
 
 def run_keys(options: argparse.Namespace, load: Load) -> int:
     """Run one `gateway keys` action."""
     if options.action == "hash":
         return _hash()
-    tree = load(options.config)
-    store = open_keys(tree.stores.database.reveal())
+    settings = load(options.config)
+    if settings.database == _IN_MEMORY:
+        return _complain(
+            "stores.database is memory: such keys live in the gateway's own process, out of reach of this "
+            "command. Write keys in the configuration, or set stores.database to sqlite:FILE."
+        )
+    store = open_keys(settings.database)
     try:
         if options.action == "new":
-            return _new(options, tree, store)
+            return _new(options, settings, store)
         return _list(options, store) if options.action == "list" else _revoke(options, store)
     finally:
         store.close()
@@ -43,11 +50,19 @@ def make_key(
     return key if store.create(row) else None
 
 
-def _new(options: argparse.Namespace, tree: Tree, store: KeyStore) -> int:
-    if options.tenant not in tree.tenants:
-        return _complain(f"there is no tenant {options.tenant!r} in the configuration")
+def _new(options: argparse.Namespace, settings: KeySettings, store: KeyStore) -> int:
+    if options.tenant not in settings.tenants:
+        near = did_you_mean(options.tenant, settings.tenants)
+        return _complain(f"there is no tenant {options.tenant!r} in the configuration{near}")
     key_id = options.id or f"key-{clock.now():%Y%m%d-%H%M%S}"
-    models = tuple(options.models.split(",")) if options.models else None
+    models: tuple[str, ...] | None = None
+    if options.models is not None:
+        models = tuple(name.strip() for name in options.models.split(","))
+        wrong = [
+            problem for name in models if (problem := _unknown(name, options.tenant, settings))
+        ]
+        if wrong:
+            return _complain("\n".join(wrong))
     expires: float | None = None
     if options.expires:
         try:
@@ -64,6 +79,20 @@ def _new(options: argparse.Namespace, tree: Tree, store: KeyStore) -> int:
         file=sys.stderr,
     )
     return _FINE
+
+
+def _unknown(name: str, tenant: str, settings: KeySettings) -> str:
+    """Say why a key of a tenant cannot be narrowed to this name; empty when it can."""
+    from gateway.chain.access import opens  # the other actions start faster without it
+
+    if not name:
+        return "--models takes names, with commas between"
+    if name.count("*") > 1:
+        return f"{name!r} has more than one star"
+    listed = settings.tenants[tenant]
+    if opens(name, listed, settings.models):
+        return ""
+    return f"{name!r} is no model of tenant {tenant!r}{did_you_mean(name, listed)}"
 
 
 def _hash() -> int:

@@ -1,7 +1,7 @@
 """`gateway serve`: one process, or a supervisor with several workers; says where it is once it answers."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gateway import app
@@ -31,7 +31,7 @@ def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
         if seat is not None:
             fd, metrics = seat.split(":", 1)
             return app.serve_seat(tree, keys, int(fd), Path(metrics))
-        fresh = _first_key(tree, keys)
+        fresh = None if _is_apart(tree) else _first_key(tree, keys)
         try:
             return _serve(tree, keys, arguments, _Announcement(tree, fresh))
         except ListenError as error:
@@ -80,9 +80,27 @@ class _Announcement:
             key=self._key,
             models=shown,
             example=example,
-            notes=(*self._tree.notes, *pending_notes(self._tree)),
+            notes=(*self._tree.notes, *pending_notes(self._tree), *_apart_notes(self._tree)),
+            can_make=not _in_memory(self._tree),
         )
         print(text, flush=True)
+
+
+def _in_memory(tree: Tree) -> bool:
+    return tree.stores.database.reveal() == "memory"
+
+
+def _is_apart(tree: Tree) -> bool:
+    """Tell whether no worker knows a key that is made here."""
+    return _in_memory(tree) and tree.server.workers > 1
+
+
+def _apart_notes(tree: Tree) -> Iterator[str]:
+    if not tree.sources and _is_apart(tree):
+        yield (
+            "no first key is made: with database memory each worker would know keys of its own alone. "
+            "Write keys in a configuration, or keep them in sqlite"
+        )
 
 
 def _first_key(tree: Tree, keys: KeyStore) -> str | None:

@@ -11,8 +11,12 @@ def welcome(
     models: Iterable[str],
     example: str | None,
     notes: Iterable[str],
+    can_make: bool,
 ) -> str:
-    """Write the text; `key` is the fresh key, None when there is none to show, `example` a model to try."""
+    """Write the text; `key` is the fresh key, None when there is none to show, `example` a model to try.
+
+    `can_make`: `gateway keys new` can make more of them.
+    """
     shown = key or "$GATEWAY_KEY"
     lines = [
         "",
@@ -21,11 +25,11 @@ def welcome(
     ]
     lines.extend(f"  note: {note}" for note in notes)
     if key:
-        lines.append(f"  key:   {key}   (shown once; make more with `gateway keys new`)")
+        more = "make more with `gateway keys new`" if can_make else "gone when the gateway ends"
+        lines.append(f"  key:   {key}   (shown once; {more})")
     else:
-        lines.append(
-            "  key:   one of yours, here as $GATEWAY_KEY; make one with `gateway keys new`"
-        )
+        more = "; make one with `gateway keys new`" if can_make else ""
+        lines.append(f"  key:   one of yours, here as $GATEWAY_KEY{more}")
     lines.append(f"  models: {', '.join(models) or 'none'}")
     if example is not None:
         lines += _examples(address, shown, example)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.chain.access import grant, narrow
+from gateway.chain.access import grant, narrow, opens
 from gateway.chain.plan import Model, Principal
 from gateway.chain.snapshot import resolve
 from gateway.core.errors import InputError
@@ -99,3 +99,26 @@ def test_unknown_and_forbidden_look_the_same() -> None:
 
     assert unknown.value.code == forbidden.value.code == "model_not_found"
     assert unknown.value.message == forbidden.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "does"),
+    [
+        ("fast", ("fast",), True),
+        ("fast", ("*",), True),
+        ("fast*", ("fast-eu",), True),
+        ("claude-x", ("claude-*",), True),
+        ("openai/gpt-4*", ("openai/*",), True),
+        ("openai/*", ("openai/gpt-4*",), True),
+        ("slow", ("fast",), False),
+        ("fats", ("*",), False),
+        ("", ("*",), False),
+        ("claude-y", ("claude-x",), False),
+        ("mistral-*", ("*",), False),
+        ("fast", (), False),
+    ],
+)
+def test_it_is_known_before_whether_a_name_opens_anything(
+    name: str, listed: tuple[str, ...], does: bool
+) -> None:
+    assert opens(name, listed, MODELS) is does
