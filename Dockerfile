@@ -24,6 +24,10 @@ ENV PATH=/opt/gateway/bin:$PATH \
     HOME=/data \
     XDG_DATA_HOME=/data
 
+# Variables win over files, so that the health check asks where the gateway is, whatever a mounted file says.
+ENV GATEWAY_SERVER__HOST=0.0.0.0 \
+    GATEWAY_SERVER__PORT=4000
+
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin gateway \
     && install --directory --owner=10001 --group=10001 --mode=0700 /data
 COPY --from=build /opt/gateway /opt/gateway
@@ -35,6 +39,6 @@ USER 10001
 EXPOSE 4000 4001
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-  CMD ["python", "-c", "import os; from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:' + os.environ.get('GATEWAY_SERVER__PORT', '4000') + '/livez', timeout=2)"]
+  CMD ["python", "-c", "import os; from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:' + os.environ['GATEWAY_SERVER__PORT'] + '/livez', timeout=2)"]
 ENTRYPOINT ["gateway"]
-CMD ["serve", "--host", "0.0.0.0"]
+CMD ["serve"]
