@@ -59,6 +59,19 @@ def test_the_image_keeps_its_promise(promise: str) -> None:
     assert re.search(promise, read("Dockerfile"), re.MULTILINE)
 
 
+def test_the_folders_of_tests_that_contributors_are_told_of_are_those_there() -> None:
+    there = {folder.name for folder in (ROOT / "tests").iterdir() if any(folder.glob("*.py"))}
+    there |= {"unit"}
+
+    assert set(re.findall(r"`tests/(\w+)`", read("CONTRIBUTING.md"))) == there
+
+
+def test_security_promises_nothing_that_is_refused() -> None:
+    promises = read("SECURITY.md").split("\n## What we promise\n")[1].split("\n- **Guards that")[0]
+
+    assert not re.search(r"budget|guardrail|cache|session|hook", promises, re.IGNORECASE)
+
+
 def test_the_image_builds_in_two_stages_from_a_named_version() -> None:
     bases = re.findall(r"^FROM (\S+)", read("Dockerfile"), re.MULTILINE)
 
