@@ -82,7 +82,8 @@ class Provider(Block):
     ca_file: Text | None = Field(default=None, description="File of certificates to trust instead.")
     allow_private: bool | None = Field(
         default=None,
-        description="Allow addresses of private networks; default: only below a `base_url` written here.",
+        description="Allow addresses of private networks; default: below a `base_url` written here, and "
+        "for kinds that need no key. Metadata services of clouds are never allowed.",
     )
     transport: Literal["fast", "httpx"] = Field(
         default="fast",
