@@ -1,10 +1,11 @@
 """A whole gateway on the running loop, so that a test sees its tasks and sockets."""
 
+import asyncio
 import json
 import os
 import re
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,9 @@ async def serving(
     finally:
         await own.aclose()
         listener.stop_accepting()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await listener.wait_closed()
         await worker.close()
         sink.close()
         registry.close()
