@@ -3,15 +3,11 @@
 import time
 from datetime import UTC, datetime
 
+monotonic = time.monotonic
+"""Return seconds on the clock that event loops use; never goes back. Not wrapped: the hot path asks often."""
 
-def monotonic() -> float:
-    """Return seconds on the clock that event loops use; never goes back."""
-    return time.monotonic()
-
-
-def wall() -> float:
-    """Return seconds since the epoch, UTC."""
-    return time.time()
+wall = time.time
+"""Return seconds since the epoch, UTC."""
 
 
 def now() -> datetime:

@@ -26,6 +26,7 @@ class Drain:
 
     def __init__(self, inflight: InFlight, drain_s: float, announce_s: float) -> None:
         self.phase = Phase.SERVING
+        self.refusing = False
         self._inflight = inflight
         self._drain_s = drain_s
         self._announce_s = announce_s
@@ -37,11 +38,6 @@ class Drain:
     def ready(self) -> bool:
         """Whether a load balancer should send requests here."""
         return self.phase is Phase.SERVING
-
-    @property
-    def refusing(self) -> bool:
-        """Whether new requests are turned away."""
-        return self.phase is Phase.REFUSING
 
     def ask(self) -> None:
         """Begin to leave; asked a second time, do not wait for running requests any longer."""
@@ -58,6 +54,7 @@ class Drain:
         self.phase = Phase.LEAVING
         await self._unless_hurried(asyncio.sleep(self._announce_s), self._announce_s)
         self.phase = Phase.REFUSING
+        self.refusing = True
         self._limit = asyncio.get_running_loop().time() + self._drain_s
         await self._unless_hurried(self._inflight.wait_idle(self._drain_s), self._drain_s)
         if len(self._inflight):
