@@ -20,8 +20,6 @@ from gateway.server.routes import Match
 
 STREAMED = frozenset({"chat", "completions"})
 """Endpoints whose answers may be streams of a dialect."""
-_STREAMED = frozenset({"chat", "completions"})
-"""Endpoints that know streams; at others the field `stream` is the provider's to understand."""
 _Answer = Callable[[Exchange, Run, Principal, Match], Awaitable[None]]
 
 
