@@ -78,7 +78,8 @@ class Tenant(Block):
         description="Middleware, outermost first; default: `defaults.chain`; `[]` is none.",
     )
     agents: Mapping[Name, Agent] = Field(
-        default_factory=dict[str, Agent], description="Its agents, by name; not callable in this version."
+        default_factory=dict[str, Agent],
+        description="Its agents, by name; not callable in this version.",
     )
 
 
