@@ -77,6 +77,7 @@ class Engine:
     async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
         attempt = Attempt(run, target, key, self._attempt_cells(run, target))
         answer: Answer | None = None
+        reply: Reply | None = None
         try:
             answer = await key.door.send(
                 outgoing.method, outgoing.path, outgoing.headers, outgoing.body, run.deadline
@@ -84,28 +85,27 @@ class Engine:
             if answer.status >= _ERRORS:
                 raise await self._read_refusal(target.account, answer, run.endpoint)
             attempt.answered()
-            return await _read_reply(run, attempt, answer, outgoing)
+            reply = await _read_reply(run, attempt, answer, outgoing)
+            return reply
         except AnswerIsError as error:
             refusal = refuse_in_stream(target.account, error.error, endpoint=run.endpoint)
             attempt.fail(refusal)
             raise refusal from None
         except UpstreamError as error:
             attempt.fail(error)
-            if answer is not None:
-                answer.abort()
+            raise
+        except GatewayError as error:
+            attempt.end(error.code)
             raise
         except asyncio.CancelledError:
             attempt.give_up()
-            if answer is not None:
-                answer.abort()
-            raise
-        except Exception as error:
-            attempt.end(error.code if isinstance(error, GatewayError) else "internal")
-            if answer is not None:
-                answer.abort()
             raise
         finally:
             run.upstream_s += clock.monotonic() - attempt.started
+            if reply is None:
+                attempt.end("internal")  # unless it has ended by a name above
+                if answer is not None:
+                    answer.abort()
 
     def _attempt_cells(self, run: Run, target: Target) -> AttemptCells:
         name = (target.account.name, target.model, run.endpoint)

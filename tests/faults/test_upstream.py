@@ -13,37 +13,19 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.faulty import GOOD, HEALTHY, first
 from tests.support.scripted_upstream import (
     LAST_CHUNK,
     STREAM_HEAD,
     Peer,
     Script,
     ScriptedUpstream,
-    answering,
     chunk,
     ok,
     until,
     upstream,
 )
 from tests.support.serving import CHAT, STREAM, Serving, config_for, serving
-
-GOOD = (
-    b'{"id":"c1","object":"chat.completion","created":1,"model":"m-upstream","choices":[{"index":0,'
-    b'"message":{"role":"assistant","content":"fine"},"finish_reason":"stop"}],'
-    b'"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}'
-)
-HEALTHY = answering(ok(GOOD))
-
-
-def first(*pieces: bytes) -> Script:
-    """Make a script that sends bytes for its first request and is healthy afterwards."""
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(*pieces)
-        await HEALTHY(peer)
-
-    return script
 
 
 def status(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
