@@ -307,7 +307,9 @@ async def test_a_large_answer_reaches_a_slow_reader_whole(tmp_path: Path) -> Non
                 await asyncio.sleep(0.3)
                 rest = await caller.read_to_end()
             assert b": ping" not in rest
-            assert begun.count(b"fine") + rest.count(b"fine") >= 2_999_999
+            # The frames of a chunked answer may stand inside a word.
+            letters = (begun + rest).count(b"f") + (begun + rest).count(b"n")
+            assert letters >= 2 * 3_000_000
             assert rest.endswith(b"}}" if body is CHAT else b"data: [DONE]\n\n\r\n0\r\n\r\n")
 
 
