@@ -7,6 +7,7 @@ import asyncio
 import logging
 import socket
 import struct
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
@@ -64,7 +65,7 @@ class Census:
 _census: "WeakKeyDictionary[ServerState, Census]" = WeakKeyDictionary()
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol, ABC):
     """What of a connection does not depend on how requests are parsed."""
 
     __slots__ = (
@@ -157,9 +158,9 @@ class Connection(asyncio.Protocol):
         if current is not None:
             current.lose()
 
+    @abstractmethod
     def refuse(self, error: GatewayError) -> None:
         """Answer for the edge itself, and close."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Close once everything written is sent; a client that does not take it is cut."""
@@ -363,6 +364,6 @@ class Connection(asyncio.Protocol):
         else:
             self.close()
 
+    @abstractmethod
     def _has_begun(self) -> bool:
         """Tell whether a part of a head has arrived."""
-        raise NotImplementedError

@@ -7,6 +7,7 @@ early it looks again.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
@@ -18,7 +19,7 @@ READ_BYTES: Final = 64 * 1024
 _EARLY_S: Final = 0.001
 
 
-class Wire(asyncio.BufferedProtocol):
+class Wire(asyncio.BufferedProtocol, ABC):
     """A connected socket with a limit; `due`, `lost` and `buffer_updated` belong to the subclass."""
 
     __slots__ = (
@@ -39,17 +40,17 @@ class Wire(asyncio.BufferedProtocol):
         self._armed = inf  # when the timer fires
         self._limit = inf
 
+    @abstractmethod
     def due(self, now: float) -> float:
         """Return the limit that holds now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expire(self, now: float) -> None:
         """End what has lasted too long."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lost(self, exc: Exception | None) -> None:
         """End what can go no further: the upstream closed or reset the connection."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------ called by the loop
 
