@@ -61,6 +61,7 @@ def http_url(url: str) -> str:
         parts = urlsplit(url)
         metadata = is_metadata(parts.hostname or "")
         known = parts.scheme in {"http", "https"} and parts.port != 0 and _is_host(parts.hostname)
+        known = known and ("[" in parts.netloc) == (":" in (parts.hostname or ""))
     except ValueError:
         known = False
     if metadata:
