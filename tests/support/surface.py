@@ -106,8 +106,8 @@ LOCAL = frozenset({"models", "model"})
 
 def sound_answer(request: Request, *headers: bytes) -> bytes:
     """Write what a healthy provider answers, with further headers."""
-    path = request.target.partition(b"?")[0].partition(b"/v1/")[2]
-    if path.endswith(b"/content") or path == b"audio/speech":
+    path = request.target.partition(b"?")[0]
+    if path.endswith((b"/content", b"/audio/speech")):
         lines = b"".join(line + b"\r\n" for line in headers)
         return (
             b"HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\n%bcontent-length: 3\r\n\r\nabc" % lines
