@@ -68,10 +68,17 @@ Reports = dict[str, dict[str, Any]]
 def reports_of(gateway: Gateway) -> Callable[[Client], Reports]:
     """Run a client's script once, at its first case."""
     found: dict[str, Reports] = {}
+    absent: dict[str, BaseException] = {}
 
     def run(client: Client) -> Reports:
+        if client.name in absent:
+            raise absent[client.name]
         if client.name not in found:
-            found[client.name] = run_cases(client, gateway.url, KEY)
+            try:
+                found[client.name] = run_cases(client, gateway.url, KEY)
+            except (pytest.skip.Exception, pytest.fail.Exception) as reason:
+                absent[client.name] = reason
+                raise
         return found[client.name]
 
     return run

