@@ -27,6 +27,11 @@ OK = b"HTTP/1.1 200 OK\r\n"
         OK + b"transfer-encoding: gzip\r\n\r\nok",
         OK + b"transfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         OK + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\nok",
+        b"\r\n\r\n" + OK + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.1 100 X\r\n\r\n\r\n"
+        + OK
+        + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\nok",
+        OK + b"transfer-encoding: chunked\r\n" * 2 + b"\r\n2\r\nok\r\n0\r\n\r\n",
         OK + b"Content-Encoding: br\r\ncontent-length: 2\r\n\r\nok",
         OK + b"x: " + b"y" * 65_536 + b"\r\ncontent-length: 2\r\n\r\nok",
         OK + b"x: y\r\n" * 1000 + b"content-length: 2\r\n\r\nok",

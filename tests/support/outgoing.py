@@ -125,9 +125,12 @@ async def failure(work: Coroutine[Any, Any, object]) -> UpstreamError:
 class Unanswering:
     """A port whose SYNs are dropped: its queue of accepted connections is full."""
 
+    def __init__(self, address: str = "127.0.0.1", port: int = 0) -> None:
+        self._at = (address, port)
+
     def __enter__(self) -> int:
         self._sock = socket.socket()
-        self._sock.bind(("127.0.0.1", 0))
+        self._sock.bind(self._at)
         self._sock.listen(0)
         self._fill = [socket.socket() for _ in range(4)]
         for filler in self._fill:

@@ -83,6 +83,10 @@ class Peer(asyncio.Protocol):
             await self._more()
         return self._take(size)
 
+    def take_rest(self) -> bytes:
+        """Return what has come and was not read."""
+        return self._take(len(self.received) - self._taken)
+
     async def send(self, *pieces: bytes) -> None:
         """Send bytes as fast as the client takes them."""
         for piece in pieces:

@@ -37,7 +37,7 @@ class Http1Answer:
         "chunks",
         "complete",
         "ended",
-        "error",
+        "fault",
         "head",
         "line",
         "low",
@@ -56,7 +56,7 @@ class Http1Answer:
         self.buffered = 0
         self.touched = 0.0
         self.waiter: asyncio.Future[None] | None = None
-        self.error: UpstreamError | None = None
+        self.fault: tuple[str, str, str] | None = None  # code, phase, detail
         self.complete = False
         self.ended = False
         self.repeated = False
@@ -88,7 +88,7 @@ class Http1Answer:
         line = self.line
         if line is not None:
             self.line = None
-            self.error = UpstreamError("upstream_unavailable", phase="body", detail="aborted")
+            self.fault = ("upstream_unavailable", "body", "aborted")
             line.hang_up()
         self.chunks.clear()
         self.buffered = 0
@@ -100,8 +100,7 @@ class Http1Answer:
         chunks = self.chunks
         while not chunks:
             if self.ended:
-                if self.error is not None:
-                    raise self.error
+                self.check()
                 return b""
             await self.wait()
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -114,7 +113,7 @@ class Http1Answer:
 
     async def read_all(self, limit: int) -> bytes:
         """Return the whole rest; UpstreamError upstream_invalid_response above `limit` bytes."""
-        if self.ended and len(self.chunks) == 1 and self.error is None:
+        if self.ended and len(self.chunks) == 1 and self.fault is None:
             (data,) = self.chunks
             if len(data) <= limit:
                 self.chunks.clear()
@@ -131,8 +130,7 @@ class Http1Answer:
                 )
             parts.append(data)
             self.touch()
-        if self.error is not None:
-            raise self.error
+        self.check()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def wait(self) -> None:
@@ -163,10 +161,17 @@ class Http1Answer:
         self.ended = True
         self.wake()
 
-    def fail(self, error: UpstreamError, *, stale: bool = False) -> None:
+    def fail(self, code: str, phase: str, detail: str, *, stale: bool = False) -> None:
         """Let go of the connection: the message is lost."""
         self.line = None
-        self.error = error
+        self.fault = (code, phase, detail)
         self.stale = stale
         self.ended = True
         self.wake()
+
+    def check(self) -> None:
+        """Raise the UpstreamError that ended the message."""
+        if self.fault is not None:
+            code, phase, detail = self.fault
+            # Made here: kept, it would hold on to the frames it was raised in, and they to it.
+            raise UpstreamError(code, phase=phase, detail=detail)

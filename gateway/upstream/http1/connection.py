@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from httptools import HttpParserError, HttpResponseParser
 
-from gateway.core.errors import UpstreamError
 from gateway.upstream.http1.answer import Http1Answer
 from gateway.upstream.http1.head import LONG_HEAD, MAX_HEAD_BYTES, fault_of, header_of, is_framed
 from gateway.upstream.http1.wire import READ_BYTES, Wire
@@ -172,7 +171,7 @@ class Connection(Wire):
             self._parser.feed_data(self._view[:nbytes])
         except HttpParserError as error:
             if self._phase != _DONE:
-                self._refuse(self._refusal or str(error))
+                self._refuse(self._refusal or f"{error} {error.__context__ or ''}")
                 return
             self._surplus = True
         phase = self._phase
@@ -339,7 +338,7 @@ class Connection(Wire):
 
     def _fail(self, answer: Http1Answer, code: str, detail: str, *, stale: bool = False) -> None:
         phase = "body" if self._phase == _BODY else "send" if self._uploading else "first_byte"
-        answer.fail(UpstreamError(code, phase=phase, detail=detail), stale=stale)
+        answer.fail(code, phase, detail, stale=stale)
         self.close()
 
     def _stop(self, reason: str) -> NoReturn:

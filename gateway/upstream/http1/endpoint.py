@@ -52,8 +52,8 @@ class Http1Endpoint:
             answer = connection.start(head, body, timeouts, deadline)
             answer.repeated = True
             await answer.wait()
-        if answer.error is not None and not answer.status:
-            raise answer.error
+        if not answer.status:
+            answer.check()
         return answer
 
     async def _send_chunks(
@@ -76,8 +76,8 @@ class Http1Endpoint:
             raise
         if not (answer.status or answer.ended):
             await answer.wait()
-        if answer.error is not None and not answer.status:
-            raise answer.error
+        if not answer.status:
+            answer.check()
         return answer
 
 
