@@ -243,6 +243,7 @@ async def received(gateway: Serving, call: Call) -> tuple[int, bytes]:
     return answer.status_code, b"".join(parts)
 
 
+@pytest.mark.fault("L-14")
 @pytest.mark.parametrize("stream", ["chat", "chat stream"])
 @pytest.mark.parametrize("place", ["generate", "route", "call"])
 async def test_a_mistake_of_the_gateway_quotes_nobody(
@@ -262,6 +263,8 @@ async def test_a_mistake_of_the_gateway_quotes_nobody(
         with standard_logging(gateway):
             answer = await calls(PROMPT)[stream].send(gateway)
         written = sinks(gateway)
+        monkeypatch.undo()
+        assert (await calls(PROMPT)["chat"].send(gateway)).status_code == 200, "the probe"
 
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal"
