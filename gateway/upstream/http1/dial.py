@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HEAD_START_S: Final = 0.25
 """How long an address may try alone before the next one joins."""
+_SPARE_S: Final = 1.0
 _IN_PROGRESS: Final = 115, 36, 10035
 
 
@@ -38,7 +39,7 @@ class Dialer:
         limit = loop.time() + timeouts.connect_s
         try:
             async with asyncio.timeout_at(min(limit, deadline)):
-                return await self._connect(make, loop)
+                return await self._connect(make, loop, timeouts.connect_s)
         except TimeoutError:
             code = "deadline_exceeded" if deadline <= limit else "upstream_timeout"
             raise UpstreamError(code, phase="connect", sent=False) from None
@@ -48,7 +49,7 @@ class Dialer:
             ) from None
 
     async def _connect(
-        self, make: Callable[[], Connection], loop: asyncio.AbstractEventLoop
+        self, make: Callable[[], Connection], loop: asyncio.AbstractEventLoop, connect_s: float
     ) -> Connection:
         sock = await Race(loop, await self._addresses.find(), self._origin.port).run()
         connection = make()
@@ -61,6 +62,8 @@ class Dialer:
                     sock=sock,
                     ssl=self._context,
                     server_hostname=self._origin.host,
+                    # Our own limit ends first; until this one uvloop keeps the memory of a given up handshake.
+                    ssl_handshake_timeout=connect_s + _SPARE_S,
                 )
         except BaseException:
             # Not the socket: it is the loop's by now, which closes it; its number may be taken again.

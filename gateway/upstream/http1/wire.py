@@ -57,9 +57,11 @@ class Wire(asyncio.BufferedProtocol, ABC):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         # Both loops hand out transports that read and write; the common type does not say so.
-        self._transport = cast("asyncio.Transport", transport)
+        made = cast("asyncio.Transport", transport)
         if self.is_closed:
-            self._transport.abort()
+            made.abort()
+        else:
+            self._transport = made
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to put the bytes; all connections share it, `buffer_updated` follows at once."""
@@ -115,8 +117,10 @@ class Wire(asyncio.BufferedProtocol, ABC):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._transport is not None:
-            self._transport.abort()
+        # Let go at once: the loop does not tell the end of a connection whose making was given up.
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
         self._unblock()
 
     def _unblock(self) -> None:
