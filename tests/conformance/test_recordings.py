@@ -7,14 +7,12 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
-from typing import Any
 
 import httpx2
 import pytest
 
 from gateway.providers.registry import PROVIDERS
-from tests.support.gateway import Gateway, Replay, bearer, http, run_gateway, run_replay, wait_for
+from tests.support.gateway import Gateway, bearer, wait_for
 from tests.support.recordings import (
     DONE,
     Json,
@@ -24,16 +22,22 @@ from tests.support.recordings import (
     event_ends,
     events_of,
     folder,
-    load,
     parsed,
     told,
     without_model,
 )
+from tests.support.replayed import (
+    CALLED,
+    RECORDINGS,
+    Scene,
+    call,
+    cases,
+    kind_of,
+    replayed,
+)
 from tests.support.shared import absent
 
-RECORDINGS = load()
 STREAM_CUTS = ("whole", "event", "1", "7", "random,seed=1", "random,seed=2", "random,seed=3")
-CALLED = [r for r in RECORDINGS if r.endpoint != "models"]
 PLAIN_CUTS = ("whole", "7", "random,seed=1")
 OWN_STATUS = {400, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529}
 BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
@@ -43,77 +47,10 @@ COUNTED = ("input", "output", "cached", "cache_write", "reasoning")
 AT_ONCE = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A gateway in front of the replay upstream, and a client."""
-
-    gateway: Gateway
-    replay: Replay
-    client: httpx2.Client
-
-    def ask(self, recording: Recording, options: str = "") -> httpx2.Response:
-        """Ask what was asked when the recording was made; `options` are those of the replay."""
-        return self.client.request(**call(self.gateway, recording, options))
-
-
-def call(gateway: Gateway, recording: Recording, options: str) -> dict[str, Any]:
-    """Return the arguments of the request that a recording stands for."""
-    url = f"{gateway.url}/v1{recording.path}"
-    name = f"{recording.id}@{options}" if options else recording.id
-    if recording.endpoint == "models":
-        provider = f"{recording.id}-any" if options else recording.id
-        return {"method": "GET", "url": url, "headers": {"x-gateway-provider": provider}}
-    return {"method": "POST", "url": url, "json": {**recording.request, "model": name}}
-
-
-def configuration(replay: str) -> Json:
-    """Make two models of each recording: `<id>` is matched by its request, `<id>@<options>` by its id."""
-    providers: dict[str, Json] = {}
-    models: dict[str, Json] = {}
-    for recording in RECORDINGS:
-        base = recording.base.partition("/openai/deployments/")[0]
-        matched = f"{replay}/p/{recording.provider}/opt/ignore=stream_options{base}"
-        common: Json = {"kind": kind_of(recording), "api_key": "key-0123456789abcdefghij"}
-        if recording.api_version is not None:
-            common["api_version"] = recording.api_version
-        providers[recording.id] = {**common, "base_url": matched}
-        providers[f"{recording.id}-any"] = {
-            **common,
-            "base_url": f"{replay}/rec/{recording.id}{base}",
-        }
-        target = {"provider": recording.id, "model": recording.model}
-        models[recording.id] = {"targets": [target]}
-        steered = {"provider": f"{recording.id}-any", "model": "opt:*"}
-        models[f"{recording.id}@*"] = {"targets": [steered]}
-    tenant = {
-        "keys": [{"id": "test", "secret": bearer()["authorization"].removeprefix("Bearer ")}],
-        "models": list(models),
-        "providers": list(providers),
-    }
-    return {"providers": providers, "models": models, "tenants": {"replayed": tenant}}
-
-
-def kind_of(recording: Recording) -> str:
-    """Return the provider kind of that name, if it offers what was called; else the general one."""
-    row = PROVIDERS.get(recording.provider)
-    known = row is not None and recording.endpoint in row.endpoints
-    return recording.provider if known else "openai_compatible"
-
-
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scene]:
-    place = tmp_path_factory.mktemp("recordings")
-    with (
-        run_replay(place, recordings=folder()) as replay,
-        run_gateway(configuration(replay.url), place) as gateway,
-        http(headers=bearer()) as client,
-    ):
-        yield Scene(gateway, replay, client)
-
-
-def cases(recordings: Iterable[Recording]) -> pytest.MarkDecorator:
-    """Run a test for each of these recordings; one skip says that there are none."""
-    return pytest.mark.parametrize("recording", [pytest.param(r, id=r.id) for r in recordings])
+    with replayed(tmp_path_factory.mktemp("recordings")) as scene:
+        yield scene
 
 
 def answered(*, stream: bool) -> list[Recording]:
