@@ -4,7 +4,7 @@ It owns the pools of all endpoints; it holds no configuration and starts no task
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gateway.upstream.addresses import Addresses
 from gateway.upstream.egress import Origin
@@ -74,15 +74,16 @@ class Client:
     def _httpx(
         self, key: Hashable, pool: _Pool | None, spec: EndpointSpec, addresses: Addresses
     ) -> Endpoint:
-        from gateway.upstream.client_httpx import HttpxEndpoint, HttpxPool
+        from gateway.upstream.client_httpx import HttpxEndpoint, HttpxLanes, make_lanes
 
         if self._spawn is None:
             raise ValueError("the transport httpx needs a way to start background work")
-        if not isinstance(pool, HttpxPool):
+        lanes = cast("HttpxLanes | None", pool)  # the transport is a part of the key
+        if lanes is None:
             alpn = ("h2",) if spec.http2 else ("http/1.1",)
             context = make_context(stamp(spec.ca_file), verify=spec.verify_tls, alpn=alpn)
-            pool = self._pools[key] = HttpxPool(spec, addresses, context, self._spawn)
-        return HttpxEndpoint(spec, pool)
+            lanes = self._pools[key] = make_lanes(spec, context, self._spawn)
+        return HttpxEndpoint(spec, addresses, lanes)
 
     def retain(self, endpoints: Iterable[Endpoint]) -> None:
         """Keep the pools of these endpoints; the others close as they fall idle, but still work."""

@@ -1,20 +1,17 @@
-"""The second transport, on httpx2: HTTP/2 and outgoing proxies. The only importer of httpx2.
+"""The second transport, on httpx2: HTTP/2 and outgoing proxies.
 
-Slower than the fast one by far. Over HTTP/1.1 it opens a connection per request: the library would
-take bytes that came after the end of an answer for the next one (T-16).
+Slower than the fast one by far; nothing that is hot should choose it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from math import inf
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, runtime_checkable
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import httpx2
 
 from gateway.core.errors import UpstreamError
-from gateway.upstream.http1.connection import REPEAT_WITHIN_S
 from gateway.upstream.http1.head import (
     MAX_HEAD_BYTES,
     MAX_HEADERS,
@@ -23,92 +20,65 @@ from gateway.upstream.http1.head import (
     check_target,
     check_value,
 )
-from gateway.upstream.http1.pool import KEEP_ALIVE_S
+from gateway.upstream.lanes import KEEP_ALIVE_S, Lanes
+from gateway.upstream.trip import Trip
 
 if TYPE_CHECKING:
     import ssl
 
     from gateway.upstream.addresses import Addresses
-    from gateway.upstream.spec import Body, EndpointSpec, Headers, Spawn, Timeouts
-
-_CONNECTING: Final = ("connect_tcp.started", "start_tls.started")
-_SENDING: Final = "send_request_headers.started"
-_SENT: Final = "receive_response_headers.started"
-_T = TypeVar("_T")
+    from gateway.upstream.spec import Body, EndpointSpec, Headers, Spawn
 
 
-@runtime_checkable
-class Closing(Protocol):
-    """A stream of the library."""
-
-    async def aclose(self) -> None:
-        """Close it."""
-        ...
+HttpxLanes = Lanes[httpx2.AsyncHTTPTransport]
+"""A transport of the library for each request, so that whoever leaves can close all that was his:
+the library itself never tells an HTTP/2 upstream. Over HTTP/1.1 no connection is used twice: the
+library would take bytes that came after an answer for the next one (T-16)."""
 
 
-class HttpxPool:
-    """The connections to one origin with one credential, kept by httpx2."""
+def make_lanes(spec: EndpointSpec, context: ssl.SSLContext, spawn: Spawn) -> HttpxLanes:
+    """Return the connections of these settings; ValueError when the library cannot make any."""
 
-    def __init__(
-        self,
-        spec: EndpointSpec,
-        addresses: Addresses,
-        context: ssl.SSLContext,
-        spawn: Spawn,
-    ) -> None:
-        self.spawn = spawn
-        self.origin = addresses.origin
-        self.addresses = addresses if spec.proxy is None else None
-        self.active = 0
-        self.capacity = spec.max_connections + spec.max_waiting
-        self._shut = False
-        try:
-            self._transport = httpx2.AsyncHTTPTransport(
-                verify=context,
-                trust_env=False,
-                http1=not spec.http2,
-                http2=spec.http2,
-                proxy=spec.proxy,
-                limits=httpx2.Limits(
-                    max_connections=spec.max_connections,
-                    max_keepalive_connections=spec.max_connections if spec.http2 else 0,
-                    keepalive_expiry=KEEP_ALIVE_S,
-                ),
-            )
-        except ImportError as error:
-            raise ValueError(f"a package is missing for this transport: {error.name}") from None
+    def make() -> httpx2.AsyncHTTPTransport:
+        return httpx2.AsyncHTTPTransport(
+            verify=context,
+            trust_env=False,
+            http1=not spec.http2,
+            http2=spec.http2,
+            proxy=spec.proxy,
+            limits=httpx2.Limits(
+                max_connections=1,
+                max_keepalive_connections=1 if spec.http2 else 0,
+                keepalive_expiry=KEEP_ALIVE_S,
+            ),
+        )
 
-    @property
-    def used(self) -> int:
-        """Requests in flight."""
-        return self.active
-
-    async def handle(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request."""
-        if self._shut:
-            raise UpstreamError("draining", phase="pool", sent=False)
-        return await self._transport.handle_async_request(request)
-
-    def retire(self) -> None:
-        """Idle connections run out by themselves."""
-
-    async def aclose(self) -> None:
-        """Close every connection."""
-        self._shut = True
-        await self._transport.aclose()
+    try:
+        make()
+    except ImportError as error:
+        raise ValueError(f"this transport lacks a package: {error}") from None
+    return Lanes(
+        make,
+        spawn,
+        max_lanes=spec.max_connections,
+        max_waiting=spec.max_waiting,
+        keep=spec.http2,
+    )
 
 
 class HttpxEndpoint:
     """See `gateway.upstream.client.Endpoint`."""
 
-    def __init__(self, spec: EndpointSpec, pool: HttpxPool) -> None:
+    def __init__(self, spec: EndpointSpec, addresses: Addresses, pool: HttpxLanes) -> None:
         self.spec = spec
         self.pool = pool
+        self._origin = addresses.origin
+        self._addresses = addresses if spec.proxy is None else None
         for name, value in spec.headers:
             check_name(name)
             check_value(value)
         self._static = [
-            (b"host", pool.origin.host_header),
+            (b"host", self._origin.host_header),
             *spec.headers,
             (b"accept-encoding", b"identity"),
         ]
@@ -124,54 +94,55 @@ class HttpxEndpoint:
         for name, value in headers:
             check_name(name)
             check_value(value)
-        pool = self.pool
-        if pool.active >= pool.capacity:
-            raise UpstreamError("overloaded", phase="pool", sent=False, detail="too many wait")
-        pool.active += 1
-        trip = _Trip(self.spec.timeouts, deadline)
+        trip = Trip(self.spec.timeouts, deadline)
+        transport = await self.pool.take(trip)
         try:
             lines = [*self._static, *headers]
-            response, repeated = await self._exchange(trip, method, target, lines, body)
-        except BaseException:
-            pool.active -= 1
-            await trip.drop()
-            raise
-        answer = HttpxAnswer(response, pool, trip, repeated=repeated)
-        try:
+            response, repeated = await self._exchange(transport, trip, method, target, lines, body)
+            answer = HttpxAnswer(response, self.pool, transport, trip, repeated=repeated)
             _check_head(answer)
-        except UpstreamError:
-            await answer.close()
+        except BaseException:
+            await trip.drop()
+            await self.pool.drop(transport)
             raise
         return answer
 
     async def _exchange(
-        self, trip: _Trip, method: bytes, target: bytes, lines: Headers, body: Body
+        self,
+        transport: httpx2.AsyncHTTPTransport,
+        trip: Trip,
+        method: bytes,
+        target: bytes,
+        lines: Headers,
+        body: Body,
     ) -> tuple[httpx2.Response, bool]:
         hosts = await self._hosts(trip)
         repeated = False
         while True:
             request = self._request(trip, hosts[0], method, target, lines, body)
             try:
-                return await trip.run(self.pool.handle(request)), repeated
-            except httpx2.ConnectError as error:
+                return await trip.run(transport.handle_async_request(request)), repeated
+            except (httpx2.ConnectError, httpx2.ProxyError) as error:
                 del hosts[0]
                 if not hosts:
-                    raise trip.failed(error) from None
+                    trip.enter("connect")
+                    raise trip.failed(_explain(error), cut=True) from None
             except httpx2.TransportError as error:
-                if repeated or not trip.is_stale(error) or isinstance(body, AsyncIterator):
-                    raise trip.failed(error) from None
+                cut = _is_cut(error)
+                if repeated or not (cut and trip.is_stale()) or isinstance(body, AsyncIterator):
+                    raise trip.failed(_explain(error), cut=cut) from None
                 repeated = True
 
     def _request(
         self,
-        trip: _Trip,
+        trip: Trip,
         host: str,
         method: bytes,
         target: bytes,
         lines: Headers,
         body: Body,
     ) -> httpx2.Request:
-        origin = self.pool.origin
+        origin = self._origin
         authority = f"[{host}]" if ":" in host else host
         return httpx2.Request(
             method.decode(),
@@ -181,27 +152,32 @@ class HttpxEndpoint:
             extensions={"target": target, "sni_hostname": origin.host, "trace": trip.trace},
         )
 
-    async def _hosts(self, trip: _Trip) -> list[str]:
+    async def _hosts(self, trip: Trip) -> list[str]:
         """Return the checked addresses; a proxy gets the name, it is the egress then."""
-        if self.pool.addresses is None:
-            return [self.pool.origin.host]
+        if self._addresses is None:
+            return [self._origin.host]
         trip.enter("connect")
-        hosts = await trip.run(self.pool.addresses.find())
-        trip.enter("pool")
-        return hosts
+        return await trip.run(self._addresses.find())
 
 
 class HttpxAnswer:
     """See `gateway.upstream.client.Answer`."""
 
     def __init__(
-        self, response: httpx2.Response, pool: HttpxPool, trip: _Trip, *, repeated: bool
+        self,
+        response: httpx2.Response,
+        pool: HttpxLanes,
+        transport: httpx2.AsyncHTTPTransport,
+        trip: Trip,
+        *,
+        repeated: bool,
     ) -> None:
         self.status = response.status_code
         self.headers: Headers = [(n.lower(), v) for n, v in response.headers.raw]
         self.complete = False
         self.repeated = repeated
         self._pool = pool
+        self._transport = transport
         self._trip = trip
         self._response = response
         self._parts = (
@@ -264,13 +240,18 @@ class HttpxAnswer:
             parts.append(data)
         return b"".join(parts)
 
-    async def close(self) -> None:
-        """Give the connection back, or close it when the answer was not read to its end."""
+    async def close(self, *, ended: bool = False) -> None:
+        """Give the connection back when the answer was read to its end, else close it."""
         if self._closed:
             return
         self._closed = True
-        self._pool.active -= 1
-        await self._response.aclose()
+        try:
+            await self._response.aclose()
+        finally:
+            if ended:
+                await self._pool.give(self._transport, self._trip.now())
+            else:
+                await self._pool.drop(self._transport)
 
     async def _next(self) -> bytes:
         trip = self._trip
@@ -282,14 +263,13 @@ class HttpxAnswer:
                 return await anext(self._parts) if self._parts else b""
         except StopAsyncIteration:
             self.complete = self._is_framed()
-            await self.close()
+            await self.close(ended=True)
             return b""
         except TimeoutError:
             code = "deadline_exceeded" if trip.deadline <= idle_until else "upstream_timeout"
             raise UpstreamError(code, phase="body") from None
         except httpx2.TransportError as error:
-            cut = isinstance(error, httpx2.NetworkError) or "peer closed" in str(error)
-            code = "upstream_truncated" if cut else "upstream_invalid_response"
+            code = "upstream_truncated" if _is_cut(error) else "upstream_invalid_response"
             raise UpstreamError(code, phase="body", detail=type(error).__name__) from None
         finally:
             self._waited_s += loop.time() - began
@@ -303,91 +283,8 @@ class HttpxAnswer:
         )
 
 
-class _Trip:
-    """One request's way to its answer's head: its phase, and the limit of that phase."""
-
-    def __init__(self, timeouts: Timeouts, deadline: float) -> None:
-        self.timeouts = timeouts
-        self.deadline = deadline
-        self._loop = asyncio.get_running_loop()
-        self._phase = "pool"
-        self._limit = inf
-        self._sent_at = 0.0
-        self._fresh = False
-        self._timer: asyncio.Timeout | None = None
-        self._opened: object = None
-        self.enter("pool")
-
-    def enter(self, phase: str) -> None:
-        """Go on to a phase; its limit counts from now."""
-        self._phase = phase
-        limits = {
-            "pool": self.timeouts.pool_s,
-            "connect": self.timeouts.connect_s,
-            "send": self.timeouts.first_byte_s,
-            "first_byte": self.timeouts.first_byte_s,
-        }
-        self._limit = self._loop.time() + limits[phase]
-        if self._timer is not None:
-            self._timer.reschedule(min(self._limit, self.deadline))
-
-    async def trace(self, event: str, info: Mapping[str, object]) -> None:
-        """Follow the library's own reports."""
-        if event.endswith("connect_tcp.complete"):
-            self._opened = info.get("return_value")
-        elif event.endswith(_CONNECTING):
-            self._fresh = True
-            self.enter("connect")
-        elif event.endswith(_SENDING) and not _is_tunnel(info.get("request")):
-            self._sent_at = self._loop.time()
-            self.enter("send")
-        elif event.endswith(_SENT) and not _is_tunnel(info.get("request")):
-            self.enter("first_byte")
-
-    async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Await work within the limit of whatever phase it is in."""
-        try:
-            async with asyncio.timeout_at(min(self._limit, self.deadline)) as self._timer:
-                return await work
-        except TimeoutError:
-            raise self._late() from None
-        finally:
-            self._timer = None
-
-    async def drop(self) -> None:
-        """Close what was opened for a request that failed: cancelled in its TLS, the library forgets it."""
-        if isinstance(self._opened, Closing):
-            await self._opened.aclose()
-
-    def is_stale(self, error: httpx2.TransportError) -> bool:
-        """Tell whether a kept connection was dead, rather than the request lost."""
-        return (
-            not self._fresh
-            and self._phase in {"send", "first_byte"}
-            and _is_cut(error)
-            and self._loop.time() - self._sent_at <= REPEAT_WITHIN_S
-        )
-
-    def failed(self, error: httpx2.TransportError) -> UpstreamError:
-        """Say what a failure before the head means."""
-        detail = f"{type(error).__name__}: {error}"
-        if self._phase in {"pool", "connect"} or isinstance(error, httpx2.ProxyError):
-            return UpstreamError("upstream_unavailable", phase="connect", sent=False, detail=detail)
-        code = "upstream_unavailable" if _is_cut(error) else "upstream_invalid_response"
-        return UpstreamError(code, phase=self._phase, detail=detail)
-
-    def _late(self) -> UpstreamError:
-        phase = self._phase
-        sent = phase not in {"pool", "connect"}
-        if self.deadline <= self._limit:
-            return UpstreamError("deadline_exceeded", phase=phase, sent=sent)
-        code = "overloaded" if phase == "pool" else "upstream_timeout"
-        return UpstreamError(code, phase=phase, sent=sent)
-
-
-def _is_tunnel(request: object) -> bool:
-    """Tell a proxy's CONNECT, which is reported like a request of ours."""
-    return getattr(request, "method", b"") == b"CONNECT"
+def _explain(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _is_cut(error: httpx2.TransportError) -> bool:
