@@ -23,10 +23,10 @@ LEVELS = {
 _MAX_TEXT = 4_096
 _MAX_BODY = 16_384
 _MAX_CLEAN = 4_096
-_NAMES = frozenset(
-    ("msg", "tenant", "key_id", "endpoint", "model", "provider", "target_model", "code")
-)
-_NO_NAMES: frozenset[str] = frozenset()
+_NAMES = ("msg", "tenant", "key_id", "endpoint", "model", "provider", "target_model", "code")
+_CHOSEN = frozenset({"tenant", "key_id", "model", "provider"})
+"""Names that the operator chose: one may look like a key (`xai-chat`) and is none."""
+_NO_NAMES: tuple[str, ...] = ()
 _is_own_id = re.compile("req_[0-9a-f]{24}").fullmatch
 
 
@@ -128,7 +128,10 @@ class LogSink:
         if self._generation != self._redact.generation or len(self._clean) >= _MAX_CLEAN:
             self._generation = self._redact.generation
             self._clean.clear()
-        if names not in self._clean and names == tuple(map(self._text, names)):
+        cleaned = tuple(
+            self._checked(name, value) for name, value in zip(_NAMES, names, strict=True)
+        )
+        if names not in self._clean and names == cleaned:
             self._clean.add(names)
         known = _NAMES if names in self._clean else _NO_NAMES
         event: dict[str, object] = {}
@@ -139,16 +142,14 @@ class LogSink:
                 event[name] = value if is_plain else self._checked(name, value)
         self._put(event)
 
-    def _text(self, text: str) -> str:
-        return self._redact(shorten(text, _MAX_TEXT))
-
     def _checked(self, name: str, value: object) -> object:
         if name == "request_id" and _is_own_id(str(value)):
             return value
         if name.endswith("_body"):
             return self._body(value)
         if isinstance(value, str):
-            return self._text(value)
+            text = shorten(value, _MAX_TEXT)
+            return self._redact.known(text) if name in _CHOSEN else self._redact(text)
         return self._redact.value(value)
 
     def _body(self, value: object) -> str:

@@ -80,16 +80,19 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets; the same object when there was none."""
-        for start, whole in self._needles:
-            if start in text:
-                text = _without(text, start, whole)
-        if self._windows:
-            text = self._without_known(text)
+        text = self.known(text)
         text = _LOOKS_SECRET.sub(MASK, text)
         lower = text.lower()
         if any(hint in lower for hint in _HINTS):
             text = _NAMED_SECRET.sub(rf"\1{MASK}", text)
         return text
+
+    def known(self, text: str) -> str:
+        """Return the text without known values; what only looks like a key stays: a name may."""
+        for start, whole in self._needles:
+            if start in text:
+                text = _without(text, start, whole)
+        return self._without_known(text) if self._windows else text
 
     def holds_none(self, word: str) -> bool:
         """Tell whether a word, such as a request id, holds no secret; cheaper than cleaning it."""

@@ -340,3 +340,19 @@ def test_installing_twice_writes_once(standard: Log) -> None:
     logging.getLogger("gateway").info("once")
 
     assert len(standard.lines()) == 1
+
+
+def test_a_name_that_the_operator_chose_may_look_like_a_key(log: Log) -> None:
+    log.sink.write(record(model="xai-chat-large", provider="fw-production", tenant="gw-customers"))
+
+    (line,) = log.lines()
+    names = (line["model"], line["provider"], line["tenant"])
+    assert names == ("xai-chat-large", "fw-production", "gw-customers")
+
+
+def test_a_name_that_holds_a_known_secret_is_hidden_all_the_same(log: Log) -> None:
+    log.redactor.learn(["sk-live-0123456789abcdef"])
+    log.sink.write(record(model="my sk-live-0123456789abcdef"))
+
+    (line,) = log.lines()
+    assert "0123456789abcdef" not in line["model"]
