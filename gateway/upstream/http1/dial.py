@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gateway.core.errors import UpstreamError
 
@@ -57,19 +57,42 @@ class Dialer:
             if self._context is None:
                 await loop.create_connection(lambda: connection, sock=sock)
             else:
-                await loop.create_connection(
-                    lambda: connection,
-                    sock=sock,
-                    ssl=self._context,
-                    server_hostname=self._origin.host,
-                    # Our own limit ends first; until this one uvloop keeps the memory of a given up handshake.
-                    ssl_handshake_timeout=connect_s + _SPARE_S,
-                )
+                await self._secure(sock, connection, self._context, connect_s)
         except BaseException:
             # Not the socket: it is the loop's by now, which closes it; its number may be taken again.
             connection.close()
             raise
         return connection
+
+    async def _secure(
+        self, sock: socket.socket, connection: Connection, context: ssl.SSLContext, connect_s: float
+    ) -> None:
+        """Speak TLS on a socket, in two steps: uvloop leaks a handshake that is given up inside of one."""
+        loop = asyncio.get_running_loop()
+        plain, _ = await loop.create_connection(_Mute, sock=sock)
+        try:
+            secured = await loop.start_tls(
+                plain,
+                connection,
+                context,
+                server_hostname=self._origin.host,
+                # Our own limit ends first; until this one the loop remembers the handshake.
+                ssl_handshake_timeout=connect_s + _SPARE_S,
+            )
+            if secured is None:
+                raise ConnectionAbortedError
+        except BaseException:
+            plain.abort()
+            raise
+        connection.connection_made(secured)
+
+
+class _Mute(asyncio.Protocol):
+    """Leaves everything that comes to who speaks TLS."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Read nothing."""
+        cast("asyncio.Transport", transport).pause_reading()
 
 
 class Race:
