@@ -149,7 +149,7 @@ class LogSink:
             return self._body(value)
         if isinstance(value, str):
             text = shorten(value, _MAX_TEXT)
-            return self._redact.known(text) if name in _CHOSEN else self._redact(text)
+            return self._redact.name(text) if name in _CHOSEN else self._redact(text)
         return self._redact.value(value)
 
     def _body(self, value: object) -> str:

@@ -16,6 +16,7 @@ from gateway.core.codec import JSONError, as_object, decode, encode
 MASK = "[redacted]"
 _SHORTEST = 6
 _PREFIX = 12
+_RANDOM = 16
 _PIECE = 8
 _STEP = _PREFIX - _PIECE + 1
 _LONG = 16
@@ -80,15 +81,18 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets; the same object when there was none."""
-        text = self.known(text)
+        text = self._without_values(text)
         text = _LOOKS_SECRET.sub(MASK, text)
         lower = text.lower()
         if any(hint in lower for hint in _HINTS):
             text = _NAMED_SECRET.sub(rf"\1{MASK}", text)
         return text
 
-    def known(self, text: str) -> str:
-        """Return the text without known values; what only looks like a key stays: a name may."""
+    def name(self, text: str) -> str:
+        """Return a name that an operator chose without secrets: words such as `xai-chat` may look like a key."""
+        return _LOOKS_SECRET.sub(_unless_words, self._without_values(text))
+
+    def _without_values(self, text: str) -> str:
         for start, whole in self._needles:
             if start in text:
                 text = _without(text, start, whole)
@@ -153,6 +157,13 @@ class Redactor:
                     done = max((run.end(), *whole))
                     break
         return "".join((*kept, text[done:])) if kept else text
+
+
+def _unless_words(match: re.Match[str]) -> str:
+    """Mask what is random enough to be a key: long, with digits and letters of both cases."""
+    text = match.group()
+    is_mixed = any(map(str.isdigit, text)) and text.lower() != text != text.upper()
+    return MASK if is_mixed and len(text) >= _RANDOM else text
 
 
 def _without(text: str, start: str, whole: str) -> str:
