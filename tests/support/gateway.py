@@ -22,7 +22,7 @@ START_S = 20.0
 STOP_S = 10.0
 _READY = re.compile(r"^llm-gateway is ready at (\S+)\n +admin: (\S+)", re.MULTILINE)
 _LISTENING = re.compile(r"^listening on (\S+)", re.MULTILINE)
-_SAMPLE = re.compile(r"^([a-z_]+)\{(.*)\} (\S+)$", re.MULTILINE)
+_SAMPLE = re.compile(r"^([a-z_]+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT")
 _T = TypeVar("_T")

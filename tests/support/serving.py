@@ -56,7 +56,7 @@ class Serving:
     def count(self, name: str, **labels: str) -> float:
         """Return the sum of a metric's samples that carry these labels."""
         text = Exposition(self.registry.read).render()[0].decode()
-        found = re.findall(rf"^{name}{{(.*)}} (\S+)$", text, re.MULTILINE)
+        found = re.findall(rf"^{name}(?:{{(.*)}})? (\S+)$", text, re.MULTILINE)
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         return sum(float(value) for own, value in found if all(want in own for want in wanted))
 

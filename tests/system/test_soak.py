@@ -28,10 +28,8 @@ from tests.support.faulty import (
     FINISH,
     GOOD,
     HEALTHY,
-    PATIENT,
     configured,
     event,
-    only_record,
     withstanding,
 )
 from tests.support.gateway import Gateway, run_gateway
@@ -71,7 +69,8 @@ PHASES: list[tuple[str, dict[str, Any], bytes]] = [
 
 def config(served: Providers, **server: Any) -> dict[str, Any]:
     """Configure a provider for each place where a request can wait."""
-    common = {"kind": "openai_compatible", "api_key": "sk-upstream-0123456789", "timeout": PATIENT}
+    waits = {"connect_s": 1, "pool_s": 120, "first_byte_s": 120, "idle_s": 120}
+    common = {"kind": "openai_compatible", "api_key": "sk-upstream-0123456789", "timeout": waits}
     speaking = f"http://127.0.0.1:{served.port}/v1"
     silent = f"https://127.0.0.1:{served.silent_port}/v1"
     return {
@@ -213,7 +212,7 @@ async def test_no_task_and_no_object_outlives_its_request(tmp_path: Path) -> Non
                 gc.enable()
             print(f"{freed} objects were in cycles: {before - after}")
             assert after == {"Run": 1, "DirectExchange": 1, "Http1Answer": 1, "Attempt": 1}
-            assert freed < 600 * 10, "what a caller that leaves may cost until the next collection"
+            assert freed < 600, "hardly anything waits for a collection"
         await until(lambda: gateway.running == 0)
 
 
@@ -248,39 +247,44 @@ async def test_a_thousand_requests_to_a_provider_that_hangs_are_all_served(tmp_p
 
 
 @pytest.mark.bug("K06")
-@pytest.mark.parametrize("where", ["before the first event", "mid-stream"])
-async def test_the_official_client_sits_through_twenty_seconds_of_silence(
-    tmp_path: Path, where: str
-) -> None:
+async def test_the_official_client_sits_through_twenty_seconds_of_silence(tmp_path: Path) -> None:
     async def pauses(peer: Peer) -> None:
-        await peer.request()
+        asked = await peer.request()
         await peer.send(STREAM_HEAD)
-        if where == "mid-stream":
-            await peer.send(chunk(event("before")))
+        if b'"begun"' in asked.body:
+            await peer.send(chunk(event("before ")))
         await asyncio.sleep(20.0)
         await peer.send(*map(chunk, (event("after"), FINISH, DONE)), LAST_CHUNK)
         await HEALTHY(peer)
 
-    quick = {"server": {"ping_interval_s": 1}, "provider": {"timeout": {"idle_s": 60}}}
+    patient = {"timeout": {"idle_s": 60}}
     async with (
-        withstanding(tmp_path, pauses, **quick) as (gateway, _),
+        withstanding(tmp_path, pauses, server={"ping_interval_s": 1}, provider=patient) as (
+            gateway,
+            _,
+        ),
         openai.AsyncOpenAI(
             api_key=KEY, base_url=f"{gateway.url}/v1", timeout=5.0, max_retries=0
         ) as sdk,
     ):
-        stream = await sdk.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": "hi"}], stream=True
-        )
-        texts = [part.choices[0].delta.content or "" async for part in stream]
-        assert "".join(texts) == ("beforeafter" if where == "mid-stream" else "after")
-        assert (await only_record(gateway))["status"] == 200
+
+        async def text_of(question: str) -> str:
+            stream = await sdk.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": question}], stream=True
+            )
+            return "".join([part.choices[0].delta.content or "" async for part in stream])
+
+        texts = await asyncio.gather(text_of("begun"), text_of("silent"))
+        assert texts == ["before after", "after"]
+        await until(lambda: len(gateway.records()) == 2)
+        assert {record["status"] for record in gateway.records()} == {200}
 
 
 @pytest.mark.bug("K06")
 @pytest.mark.fault("S-13")
 async def test_two_hundred_paced_streams_get_each_event_when_it_is_sent(tmp_path: Path) -> None:
     streams, ticks, gap_s = 200, 12, 0.25
-    clock = asyncio.get_running_loop().time
+    clock = time.monotonic
 
     async def paced(peer: Peer) -> None:
         await peer.request()
