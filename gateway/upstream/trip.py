@@ -34,6 +34,8 @@ class Trip:
         self._timer: asyncio.Timeout | None = None
         self._opened: object = None
         self.enter("pool")
+        if deadline <= self.now():
+            raise UpstreamError("deadline_exceeded", phase="pool", sent=False)
 
     def now(self) -> float:
         """Return the time on the clock of deadlines."""

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.upstream.client import Endpoint, Timeouts
+from gateway.core.errors import UpstreamError
+from gateway.upstream.client import Answer, Endpoint, Timeouts
 from tests.support.outgoing import JSON, TRANSPORTS, client, failure, post, spec, whole
 from tests.support.scripted_upstream import (
     LAST_CHUNK,
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.parametrize("transport", TRANSPORTS)
 LENGTH_2 = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
-async def send(endpoint: Endpoint, method: bytes, body: bytes | None = None):  # noqa: ANN201
+async def send(endpoint: Endpoint, method: bytes, body: bytes | None = None) -> Answer:
     return await endpoint.send(method, b"/x", (), body, asyncio.get_running_loop().time() + 5)
 
 
@@ -134,6 +135,16 @@ async def test_a_head_request_has_no_body_and_keeps_the_connection_usable(transp
         for method, body in ((b"HEAD", b""), (b"GET", b"ok"), (b"HEAD", b""), (b"GET", b"ok")):
             answer = await send(endpoint, method)
             assert (answer.status, await answer.read_all(10), answer.complete) == (200, body, True)
+
+
+async def test_a_head_request_that_is_too_late_leaves_no_trace(transport: str) -> None:
+    async with upstream(answering(LENGTH_2)) as up, client() as out:
+        endpoint = out.endpoint(spec(up.url, transport))
+        await send(endpoint, b"GET")
+        with pytest.raises(UpstreamError):
+            await endpoint.send(b"HEAD", b"/x", (), None, 0.0)
+
+        assert await (await send(endpoint, b"GET")).read_all(10) == b"ok"
 
 
 @pytest.mark.parametrize(

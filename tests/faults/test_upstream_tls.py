@@ -117,6 +117,7 @@ async def test_a_handshake_that_hangs_ends_with_the_connect_limit(
 
 async def test_a_plain_upstream_is_not_mistaken_for_tls(transport: str) -> None:
     async def script(peer: Peer) -> None:
+        await peer.read(5)
         await peer.send(b"HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n")
         await peer.hang()
 

@@ -21,7 +21,16 @@ from tests.support.outgoing import (
     spec,
     whole,
 )
-from tests.support.scripted_upstream import LAST_CHUNK, STREAM_HEAD, Peer, chunk, once, upstream
+from tests.support.scripted_upstream import (
+    LAST_CHUNK,
+    STREAM_HEAD,
+    Peer,
+    answering,
+    chunk,
+    ok,
+    once,
+    upstream,
+)
 
 LOOPS = ("asyncio", "uvloop")
 pytestmark = pytest.mark.parametrize("transport", TRANSPORTS)
@@ -55,6 +64,17 @@ async def test_a_connect_that_hangs_ends_in_time(
 
             assert facts(error) == (code, "connect", False)
             assert 0.15 < now() - began < 2.0
+
+
+@pytest.mark.bug("K13")
+@pytest.mark.parametrize("within_s", [0.0, -5.0])
+async def test_a_request_whose_time_is_up_is_not_sent(transport: str, within_s: float) -> None:
+    async with playing(transport, answering(ok())) as (up, to):
+        await whole(to)
+        error = await failure(post(to, within_s=within_s))
+
+        assert facts(error) == ("deadline_exceeded", "pool", False)
+        assert len(up.requests) == 1
 
 
 @pytest.mark.fault("U-12")

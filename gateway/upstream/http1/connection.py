@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from httptools import HttpParserError, HttpResponseParser
 
+from gateway.core.errors import UpstreamError
 from gateway.upstream.http1.answer import Http1Answer
 from gateway.upstream.http1.head import LONG_HEAD, MAX_HEAD_BYTES, fault_of, header_of, is_framed
 from gateway.upstream.http1.wire import READ_BYTES, Wire
@@ -93,12 +94,16 @@ class Connection(Wire):
         transport = self._transport
         if transport is None:
             raise RuntimeError("not connected")
+        self._sent_at = now = self.clock()
+        if deadline <= now:
+            self.head_only = False
+            self._owner.release(self)
+            raise UpstreamError("deadline_exceeded", phase="pool", sent=False)
         self._answer = answer = Http1Answer(self)
         self._phase = _HEAD
         self.resting = False
         self._deadline = deadline
         self._idle_s = timeouts.idle_s
-        self._sent_at = now = self.clock()
         limit = now + timeouts.first_byte_s
         if deadline < limit:  # noqa: PLR1730  min() would cost more than the rest of this
             limit = deadline

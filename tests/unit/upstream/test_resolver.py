@@ -12,6 +12,7 @@ from gateway.core.errors import UpstreamError
 from gateway.upstream.addresses import Addresses
 from gateway.upstream.egress import Origin
 from gateway.upstream.resolver import FRESH_S, MAX_THREADS, PATIENCE_S, Resolver
+from tests.support.scripted_upstream import until
 
 LOOPS = ("asyncio", "uvloop")
 pytestmark = pytest.mark.fault("U-10")
@@ -95,10 +96,10 @@ async def test_a_hung_resolver_takes_few_threads_and_others_wait_their_turn() ->
     names = Names(lambda host: rows("10.0.0." + host.partition(".")[0]))
     names.go_on.clear()
     resolver = Resolver(names)
-    before = threading.active_count()
     tasks = [asyncio.create_task(resolver.resolve(f"{n}.example")) for n in range(50)]
-    await asyncio.sleep(0.05)
-    assert threading.active_count() - before == MAX_THREADS
+    await until(lambda: len(names.threads) == MAX_THREADS)
+    await asyncio.sleep(0.02)
+    assert len(names.threads) == MAX_THREADS
     names.go_on.set()
 
     assert await asyncio.gather(*tasks) == [(f"10.0.0.{n}",) for n in range(50)]
