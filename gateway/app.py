@@ -73,6 +73,7 @@ class Worker:
         self._engine = Engine(self._metrics, redactor)
 
     def _take_keys(self, rows: Iterable[StoredKey]) -> None:
+        """Swap the snapshot for one with these keys; called off the loop, so the last step is one assignment."""
         generation = self._current.snapshot.generation
         self._current.snapshot = self._compiler.compile(self._tree, rows, generation)
 

@@ -40,6 +40,10 @@ class Compiler:
         """Build the snapshot of a checked tree and the keys of the key store."""
         accounts = {name: self._account(name, entry) for name, entry in tree.providers.items()}
         models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
+        rows: dict[str, list[StoredKey]] = {}
+        for row in stored:
+            if not row.revoked:
+                rows.setdefault(row.tenant, []).append(row)
         principals: dict[bytes, Principal] = {}
         for name, tenant in tree.tenants.items():
             base = grant(name, tenant.models, models, self._own(tenant, accounts))
@@ -47,10 +51,9 @@ class Compiler:
                 expires = key.expires.timestamp() if key.expires else None
                 digest = bytes.fromhex(key.digest.removeprefix("sha256:"))
                 principals[digest] = narrow(base, key.id, key.models, expires)
-            for row in stored:
-                if row.tenant == name and not row.revoked:
-                    digest = bytes.fromhex(row.hash.removeprefix("sha256:"))
-                    principals.setdefault(digest, narrow(base, row.id, row.models, row.expires))
+            for row in rows.get(name, ()):
+                digest = bytes.fromhex(row.hash.removeprefix("sha256:"))
+                principals.setdefault(digest, narrow(base, row.id, row.models, row.expires))
         return Snapshot(generation, principals)
 
     def _account(self, name: str, entry: config_providers.Provider) -> Account:

@@ -12,7 +12,7 @@ _POLL_S = 1.0
 
 
 class KeyFollower:
-    """Looks for changes of a key store off the loop, and hands the rows to `swap`."""
+    """Looks for changes of a key store and hands the rows to `swap`, off the loop: many keys take time."""
 
     def __init__(self, store: KeyStore, swap: Callable[[Iterable[StoredKey]], None]) -> None:
         self._store = store
@@ -36,5 +36,8 @@ class KeyFollower:
     async def _follow(self) -> None:
         version = await asyncio.to_thread(self._store.version)
         if version != self._seen:
-            self._swap(await asyncio.to_thread(self._store.load))
+            await asyncio.to_thread(self._renew)
             self._seen = version
+
+    def _renew(self) -> None:
+        self._swap(self._store.load())

@@ -73,7 +73,10 @@ class Supervisor:
         taken = 0
         while not self._stopping.is_set():
             started = clock.monotonic()
-            code = await self._take(seat, taken)
+            try:
+                code = await self._take(seat, taken)
+            except OSError as error:
+                code = error.errno or -1  # no process could be made; the others go on
             taken += 1
             if self._stopping.is_set():
                 return
