@@ -4,7 +4,7 @@ import asyncio
 import re
 
 from gateway.core import clock
-from gateway.core.errors import UpstreamError
+from gateway.core.errors import GatewayError, UpstreamError
 from gateway.dialects.base import Watcher
 from gateway.engine.attempt import Attempt
 from gateway.engine.refusal import Refusal, refuse_in_stream
@@ -60,8 +60,8 @@ class EventStream:
             return data
         try:
             return await self._pull()
-        except UpstreamError as error:
-            self._outcome = error.code
+        except Exception as error:
+            self._outcome = _code_of(error)
             raise
 
     async def _pull(self) -> bytes:
@@ -141,8 +141,8 @@ class ByteStream:
         """Return the next bytes; raises UpstreamError when the answer was cut."""
         try:
             data = await self._answer.read()
-        except UpstreamError as error:
-            self._outcome = error.code
+        except Exception as error:
+            self._outcome = _code_of(error)
             raise
         self._answer.touch()
         if not data:
@@ -155,6 +155,10 @@ class ByteStream:
         if not self.finished:
             _end_early(self._attempt, self._outcome)
             self._answer.abort()
+
+
+def _code_of(error: Exception) -> str:
+    return error.code if isinstance(error, GatewayError) else "internal"
 
 
 def _end_early(attempt: Attempt, outcome: str) -> None:

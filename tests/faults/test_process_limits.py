@@ -200,7 +200,7 @@ ENVIRONMENTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         (),
     ),
     "optimised, a strict umask": (
-        {"PYTHONOPTIMIZE": "2"},
+        {"PYTHONOPTIMIZE": "2", "PYTHONDONTWRITEBYTECODE": "1"},
         ("sh", "-c", 'umask 777; exec "$@"', "sh"),
     ),
 }
