@@ -58,10 +58,14 @@ def breaches(
 
 def _read(body: bytes, stream: _Stream) -> Iterator[str]:
     text = body.decode()
-    if not text.endswith("\n\n"):
+    if stream.relayed:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    elif not text.endswith("\n\n"):
         yield "the last event has no blank line"
     for event in text.split("\n\n"):
         lines = [line for line in event.split("\n") if line and not line.startswith(":")]
+        if stream.relayed:
+            lines = _one_data_line(lines)
         if not lines:
             continue
         if len(lines) != 1 or not lines[0].startswith("data: "):
@@ -74,6 +78,12 @@ def _read(body: bytes, stream: _Stream) -> Iterator[str]:
             stream.done = True
         else:
             yield from _read_chunk(json.loads(data), stream)
+
+
+def _one_data_line(lines: list[str]) -> list[str]:
+    """Write an event as its one data line: names, ids, several lines and blanks are the provider's own."""
+    data = [line.removeprefix("data:") for line in lines if line.startswith("data:")]
+    return ["data: " + "\n".join(line.removeprefix(" ") for line in data)] if data else []
 
 
 def _read_chunk(chunk: Json, stream: _Stream) -> Iterator[str]:
