@@ -41,7 +41,6 @@ LOOPS = ("uvloop",)
 LOGS = {
     "a full disk": ("2>/dev/full", 1),
     "nobody who reads": ("2> >(exec true)", 1),
-    "no log at all": ("2>&-", 1),
     "no files at all": ("2>&- 0<&-", 2),
 }
 
@@ -189,18 +188,16 @@ ENVIRONMENTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         },
         (),
     ),
-    "an unknown zone and locale, no UTF-8": (
+    "an unknown zone and locale, no UTF-8, optimised, a strict umask": (
         {
             "TZ": "Nowhere/At_All",
             "LC_ALL": "xx_YY",
             "LANG": "xx_YY",
             "PYTHONUTF8": "0",
             "PYTHONCOERCECLOCALE": "0",
+            "PYTHONOPTIMIZE": "2",
+            "PYTHONDONTWRITEBYTECODE": "1",
         },
-        (),
-    ),
-    "optimised, a strict umask": (
-        {"PYTHONOPTIMIZE": "2", "PYTHONDONTWRITEBYTECODE": "1"},
         ("sh", "-c", 'umask 777; exec "$@"', "sh"),
     ),
 }
@@ -225,15 +222,14 @@ def test_it_starts_in_odd_environments(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.fault("L-18")
 @pytest.mark.bug("K42")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_it_runs_on_a_file_system_that_cannot_be_written(tmp_path: Path, workers: int) -> None:
+def test_it_runs_on_a_file_system_that_cannot_be_written(tmp_path: Path) -> None:
     require_namespaces()
     script = (
         "mount --bind / / && mount -o remount,ro,bind / && cd / && unset HOME && "
         f'mount --bind {tmp_path} {tmp_path} && mount -o remount,ro,bind {tmp_path}; exec "$@"'
     )
     prefix = ("unshare", "-m", "sh", "-c", script, "sh")
-    config = {**ECHO, "server": {"workers": workers}}
+    config = {**ECHO, "server": {"workers": 2}}
     with run_gateway(config, tmp_path, prefix=prefix) as gateway:
         with http(headers=bearer(KEY)) as client:
             answer = client.post(f"{gateway.url}/v1/chat/completions", json=CHAT)

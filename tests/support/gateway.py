@@ -150,7 +150,8 @@ class Gateway:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the log lines of requests so far."""
-        lines = (json.loads(line) for line in self.process.err.splitlines() if line[:1] == "{")
+        whole, _, _ = self.process.err.rpartition("\n")
+        lines = (json.loads(line) for line in whole.splitlines() if line[:1] == "{")
         return [line for line in lines if line.get("msg") == "request"]
 
     def close(self) -> None:

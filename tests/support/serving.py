@@ -67,7 +67,8 @@ class Serving:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the log lines of requests so far."""
-        lines = (json.loads(line) for line in self.log.read_bytes().splitlines())
+        whole, _, _ = self.log.read_bytes().rpartition(b"\n")
+        lines = (json.loads(line) for line in whole.splitlines())
         return [line for line in lines if line.get("msg") == "request"]
 
 
