@@ -98,7 +98,7 @@ class Resolver:
         try:
             rows = self._getaddrinfo(host, None, type=socket.SOCK_STREAM)
             found = tuple(dict.fromkeys(str(row[4][0]) for row in rows))
-        except (OSError, UnicodeError) as exc:
+        except (OSError, ValueError) as exc:  # of which UnicodeError is one
             error = type(exc).__name__
         try:
             loop.call_soon_threadsafe(self._finish, entry, found, error)

@@ -120,10 +120,6 @@ class Race:
                 self._loop.remove_writer(sock)
                 if sock is not winner:
                     sock.close()
-            if winner is None and self._won.done() and not self._won.cancelled():
-                lost = self._won.result()
-                if lost is not None:
-                    lost.close()
         if winner is None:
             raise self._error
         return winner
