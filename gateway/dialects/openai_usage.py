@@ -1,4 +1,4 @@
-"""Reads token counts as OpenAI and those like it write them; ignores what is no number."""
+"""Reads token counts as OpenAI and those like it write them; ignores what is no number or cannot be true."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from gateway.core.codec import Meta, Struct, as_object
 from gateway.core.usage import Usage
 
-_MOST = 1 << 40
+_MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
 _Count = Annotated[int, Meta(ge=0, le=_MOST)] | None
 
 
@@ -137,11 +137,11 @@ def _either(first: int | None, second: int | None) -> int | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number within bounds; a float without fraction counts, a truth value does not."""
+    """Return a plausible whole number, else None; a float without fraction counts, a truth value does not."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float):
         if not value.is_integer():
             return None
         value = int(value)
-    return min(max(value, 0), _MOST)
+    return value if 0 <= value <= _MOST else None
