@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.config.errors import ConfigError, Mistake, Place, did_you_mean
+from gateway.config.errors import Mistake, Place, did_you_mean
 from gateway.config.node import Node
 from gateway.config.reading import read
 
@@ -16,19 +16,30 @@ SECTIONS = (
 _APART = "agents"
 
 
-def files_of(path: Path) -> list[Path]:
-    """Return the file, or every *.yaml of the folder, sorted; raises ConfigError for none.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of a configuration, and what is wrong with their names; not `whole`: there are more."""
 
-    Hidden folders are passed over (mounted volumes keep their versions there), as is `agents/`:
-    it holds packages, not sections.
+    files: list[Path]
+    mistakes: list[Mistake]
+    whole: bool = True
+
+
+def files_of(path: Path) -> Found:
+    """Return the file, or every YAML file of the folder, sorted.
+
+    One whose name ends otherwise than .yaml is a mistake, and is there all the same: what it says is known, and
+    checked in the same run. Hidden folders are passed over (mounted volumes keep their versions there), as is
+    `agents/`: it holds packages, not sections.
     """
     if not path.is_dir():
-        return [path]
+        return Found([path], [])
     found: list[Path] = []
     wrong: list[Mistake] = []
+    hidden: list[Mistake] = []
 
     def unreadable(error: OSError) -> None:
-        wrong.append(_at(error.filename or path, f"cannot be read: {error.strerror}"))
+        hidden.append(_at(error.filename or path, f"cannot be read: {error.strerror}"))
 
     for folder, folders, names in os.walk(path, onerror=unreadable):
         top = Path(folder) == path
@@ -37,19 +48,17 @@ def files_of(path: Path) -> list[Path]:
         )
         for name in sorted(names):
             file = Path(folder, name)
-            if name.startswith("."):
+            if name.startswith(".") or not name.lower().endswith((".yml", ".yaml")):
                 continue
-            if name.endswith(".yaml"):
-                found.append(file)
-            elif name.lower().endswith((".yml", ".yaml")):
-                wrong.append(_at(file, "is not read: its name must end with .yaml"))
+            found.append(file)
+            if not name.endswith(".yaml"):
+                wrong.append(_at(file, "its name must end with .yaml"))
     if len(found) > MAX_FILES:
-        wrong.append(_at(path, f"holds more than {MAX_FILES} files"))
-    if not found and not wrong:
-        wrong.append(_at(path, "holds no *.yaml file"))
-    if wrong:
-        raise ConfigError(wrong)
-    return found
+        hidden.append(_at(path, f"holds more than {MAX_FILES} files"))
+        found.clear()
+    elif not found and not hidden:
+        hidden.append(_at(path, "holds no *.yaml file"))
+    return Found(found, wrong + hidden, whole=not hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +73,9 @@ class Written:
 
 def gather(path: Path) -> Written:
     """Return the merged tree of a file or folder."""
-    try:
-        files = files_of(path)
-    except ConfigError as error:
-        return Written(Node(Place(str(path)), {}), (), list(error.mistakes), whole=False)
+    found = files_of(path)
+    files, wrong, whole = found.files, found.mistakes, found.whole
     root: dict[str, Node] = {}
-    wrong: list[Mistake] = []
-    whole = True
     for file in files:
         document = read(file)
         wrong.extend(document.mistakes)

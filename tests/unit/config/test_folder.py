@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.folder import MAX_FILES
 from gateway.config.loader import check, load
 
 Write = Callable[[str, str], Path]
@@ -99,12 +100,48 @@ def test_mounted_volumes_of_links_are_read_once(config: Path, write: Write) -> N
 def test_a_file_with_the_other_ending_is_not_forgotten(config: Path, write: Write) -> None:
     write("gateway.yaml", "server: {port: 7000}\n")
     write("tenants/acme.yml", "models: []\n")
-    write("b.YAML", "models: []\n")
+    write("b.YAML", "defaults: {chain: []}\n")
 
     assert words(config) == [
-        "b.YAML: is not read: its name must end with .yaml",
-        "tenants/acme.yml: is not read: its name must end with .yaml",
+        "b.YAML: its name must end with .yaml",
+        "tenants/acme.yml: its name must end with .yaml",
     ]
+
+
+def test_a_file_with_the_other_ending_hides_no_other_mistake(config: Path, write: Write) -> None:
+    write("a.yml", provider("one"))
+    write("b.yaml", "models: {m: {targets: [{provider: one, model: x}]}}\nservr: {}\n")
+    write("c.yaml", "tenants: {t: {models: [n]}}\nserver: {port: many}\n")
+
+    assert words(config) == [
+        "a.yml: its name must end with .yaml",
+        'b.yaml:2:1: unknown section "servr" (did you mean "server"?)',
+        'c.yaml:1:24: tenants.t.models[0]: there is no model "n"',
+        "c.yaml:2:16: server.port: must be a whole number",
+    ]
+
+
+def test_mistakes_in_a_file_with_the_other_ending_are_told_too(config: Path, write: Write) -> None:
+    write("gateway.yaml", provider("one"))
+    write("gateway.yml", provider("one"))
+    write("models.yml", "models: {m: {targets: [{provider: won, model: x}]}}\n")
+    write("tenants/acme.yml", "modelss: [m]\nmodels: [m]\n")
+
+    assert words(config) == [
+        "gateway.yml: its name must end with .yaml",
+        "gateway.yml:1:13: providers.one: is already defined at gateway.yaml:1:13",
+        "models.yml: its name must end with .yaml",
+        'models.yml:1:35: models.m.targets[0].provider: there is no provider "won" (did you mean "one"?)',
+        "tenants/acme.yml: its name must end with .yaml",
+        'tenants/acme.yml:1:1: tenants.acme: unknown key "modelss" (did you mean "models"?)',
+    ]
+
+
+def test_a_folder_of_too_many_files_is_not_read(config: Path, write: Write) -> None:
+    for number in range(MAX_FILES + 1):
+        write(f"{number}.yaml", "nonsense\n")
+
+    assert words(config) == [f".: holds more than {MAX_FILES} files"]
 
 
 def test_a_folder_without_files_and_a_missing_one_are_mistakes(config: Path) -> None:
