@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from gateway.config.schema import Tree
 
 PENDING = ("retry", "fallback", "hedge", "semantic_cache")
+PROTECTING = ("budget", "limits", "guardrail", "tool_approval", "idempotency")
 
 
 def pending_notes(tree: Tree) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gateway.chain import explain
-from gateway.chain.pending import PENDING
+from gateway.chain.pending import PENDING, PROTECTING
 from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError
 from gateway.config.key_settings import KeySettings, load_key_settings
@@ -54,6 +54,7 @@ def load_tree(
         environ=os.environ,
         known_kinds=known_kinds(),
         known_middleware=PENDING,
+        absent_middleware=PROTECTING,
         overrides=overrides,
         found=found,
     )
@@ -65,6 +66,7 @@ def _check(options: argparse.Namespace) -> int:
         environ=os.environ,
         known_kinds=known_kinds(),
         known_middleware=PENDING,
+        absent_middleware=PROTECTING,
     )
     for mistake in mistakes:
         print(mistake)

@@ -18,12 +18,13 @@ from gateway.config.settings import override
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a tree is checked against; `middleware` None takes any kind in a chain."""
+    """What a tree is checked against; `middleware` None takes any kind in a chain, `absent` cannot run yet."""
 
     environ: Mapping[str, str]
     kinds: Collection[str]
     middleware: Collection[str] | None
     overrides: Mapping[str, object]
+    absent: Collection[str] = ()
 
 
 def build(
@@ -45,7 +46,7 @@ def build(
     wrong, notes = override(root, origin.environ, origin.overrides, used)
     mistakes += wrong
     if whole:
-        mistakes += check_tree(View(root), origin.kinds, origin.middleware)
+        mistakes += check_tree(View(root), origin.kinds, origin.middleware, origin.absent)
     tree = _validated(root, mistakes)
     if tree is None or mistakes:
         raise ConfigError(mistakes)

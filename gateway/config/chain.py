@@ -1,6 +1,6 @@
 """Chain entries: their common fields are read here, their options stay raw for the kind to read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -136,9 +136,12 @@ def expand(entries: tuple[ChainEntry, ...], stacks: Stacks) -> tuple[ChainEntry,
 
 
 def check_chain(
-    chain: View, stacks: dict[str, View], known: frozenset[str] | None
+    chain: View,
+    stacks: dict[str, View],
+    known: frozenset[str] | None,
+    absent: Collection[str] = (),
 ) -> list[Mistake]:
-    """Return what is wrong with the names in one chain; `known` None takes any kind."""
+    """Return what is wrong with the names in one chain; `known` None takes any kind, `absent` are not made yet."""
     found: list[Mistake] = []
     seen: dict[str, Place] = {}
     for item in chain.items():
@@ -151,8 +154,7 @@ def check_chain(
             near = did_you_mean(entry.stack, stacks)
             found.append(name.mistake(f"there is no stack {name.quoted()}{near}"))
         if entry.kind != STACK and known is not None and entry.kind not in known:
-            near = did_you_mean(entry.kind, {*known, STACK})
-            found.append(item.mistake(f'there is no middleware "{entry.kind}"{near}'))
+            found.append(item.mistake(_unknown(entry.kind, known, absent)))
         for name in ids(entry, stacks, frozenset()):
             if name in seen:
                 message = f'the id "{name}" is already taken at {seen[name]}: give this entry an id'
@@ -160,6 +162,12 @@ def check_chain(
                 break
             seen[name] = item.node.place
     return found
+
+
+def _unknown(kind: str, known: Collection[str], absent: Collection[str]) -> str:
+    if kind in absent:
+        return f'"{kind}" is not in this version: it protects somebody, so it is not taken without effect'
+    return f'there is no middleware "{kind}"{did_you_mean(kind, {*known, *absent, STACK})}'
 
 
 def ids(entry: Written, stacks: dict[str, View], inside: frozenset[str]) -> list[str]:

@@ -14,7 +14,10 @@ _UNREAD = frozenset({"params", "tools"})
 
 
 def check_tree(
-    tree: View, kinds: Collection[str], middleware: Collection[str] | None
+    tree: View,
+    kinds: Collection[str],
+    middleware: Collection[str] | None,
+    absent: Collection[str] = (),
 ) -> list[Mistake]:
     """Return every mistake that no single section can see."""
     found = [*_empty(tree), *_providers(tree, kinds), *_models(tree), *_prices(tree)]
@@ -23,7 +26,7 @@ def check_tree(
     known = None if middleware is None else frozenset(middleware)
     found += cycles(stacks)
     for chain in _chains(tree):
-        found += check_chain(chain, stacks, known)
+        found += check_chain(chain, stacks, known, absent)
     return found
 
 

@@ -15,13 +15,15 @@ def load(
     environ: Mapping[str, str],
     known_kinds: Mapping[str, Sequence[str]],
     known_middleware: Collection[str] | None = None,
+    absent_middleware: Collection[str] = (),
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
     `known_kinds` are the provider kinds with their usual variables: `{"openai": ("OPENAI_API_KEY",)}`.
-    `known_middleware` None takes any kind in a chain. `overrides`: `{"server.port": 8080}`.
+    `known_middleware` None takes any kind in a chain; `absent_middleware` protects, and is refused as such while
+    this version cannot run it. `overrides`: `{"server.port": 8080}`.
     `found` are kinds whose server answers on this machine; only the built-in default takes them up.
     """
     data_dir, notes = data_directory(environ)
@@ -31,7 +33,7 @@ def load(
     from gateway.config.folder import gather
 
     written = gather(path)
-    origin = Origin(environ, known_kinds, known_middleware, overrides or {})
+    origin = Origin(environ, known_kinds, known_middleware, overrides or {}, absent_middleware)
     tree = build(written.root, origin, written.mistakes, whole=written.whole)
     return place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
 
@@ -42,6 +44,7 @@ def check(
     environ: Mapping[str, str],
     known_kinds: Mapping[str, Sequence[str]],
     known_middleware: Collection[str] | None = None,
+    absent_middleware: Collection[str] = (),
     overrides: Mapping[str, object] | None = None,
 ) -> list[Mistake]:
     """Return every mistake of a configuration, sorted by place."""
@@ -51,6 +54,7 @@ def check(
             environ=environ,
             known_kinds=known_kinds,
             known_middleware=known_middleware,
+            absent_middleware=absent_middleware,
             overrides=overrides,
         )
     except ConfigError as error:

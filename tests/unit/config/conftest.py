@@ -22,6 +22,7 @@ ENVIRON: Mapping[str, str] = {
 }
 
 MIDDLEWARE = ("retry", "limits", "budget", "guardrail", "fallback", "semantic_cache")
+ABSENT = ("tool_approval",)
 
 Check = Callable[..., list[str]]
 Load = Callable[..., Tree]
@@ -58,6 +59,7 @@ def check_text(write: Callable[[str, str], Path]) -> Check:
             environ={**ENVIRON, **environ},
             known_kinds=KINDS,
             known_middleware=MIDDLEWARE,
+            absent_middleware=ABSENT,
         )
         return [str(each).removeprefix(f"{file}:") for each in found]
 
