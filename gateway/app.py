@@ -249,7 +249,7 @@ def _admin(tree: Tree, exposition: Exposition) -> Listener:
     server = tree.server.admin
     key = server.key.reveal() if server.key is not None else None
     app = admin_app(key=key, expose=exposition.render, describe=lambda: describe(tree))
-    return admin_listener(app, bind(server.host, server.port))
+    return admin_listener(app, bind(server.host, server.port, section="server.admin"))
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:

@@ -1,5 +1,8 @@
 """`gateway serve`: one process, or a supervisor with several workers; says where it is once it answers."""
 
+import contextlib
+import logging
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +17,7 @@ from gateway.server.listener import ListenError
 from gateway.server.supervisor import Seat
 from gateway.stores.registry import open_keys
 
+_log = logging.getLogger("gateway")
 _TENANT = "default"
 _FIRST_KEY = "first"
 _SHOWN_MODELS = 12
@@ -33,11 +37,13 @@ def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
             return app.serve_seat(tree, keys, int(fd), Path(metrics))
         fresh = None if _is_apart(tree) else _first_key(tree, keys)
         try:
-            return _serve(tree, keys, arguments, _Announcement(tree, fresh))
+            return _serve(tree, keys, arguments, _Announcement(tree, keys, fresh))
         except ListenError as error:
             print(error, file=sys.stderr)
-            if fresh is not None:
-                print(f"The first key was made and is not shown again: {fresh}")
+            if fresh is not None and not _show(
+                f"The first key was made and is not shown again: {fresh}"
+            ):
+                print(_take_back(tree, keys), file=sys.stderr)
             return _MISTAKE
     finally:
         keys.close()
@@ -62,10 +68,11 @@ class _WorkerCommand:
 
 
 class _Announcement:
-    """Prints where the gateway is, once."""
+    """Prints where the gateway is, once; a log line stands for it where nothing can be printed."""
 
-    def __init__(self, tree: Tree, key: str | None) -> None:
+    def __init__(self, tree: Tree, keys: KeyStore, key: str | None) -> None:
         self._tree = tree
+        self._keys = keys
         self._key = key
 
     def __call__(self, address: str, admin: str) -> None:
@@ -83,7 +90,41 @@ class _Announcement:
             notes=(*self._tree.notes, *pending_notes(self._tree), *_apart_notes(self._tree)),
             can_make=not _in_memory(self._tree),
         )
+        if _show(text):
+            return
+        _log.warning("standard output cannot be written: ready at %s, admin at %s", address, admin)
+        if self._key is not None:
+            _log.warning("%s", _take_back(self._tree, self._keys))
+
+
+def _show(text: str) -> bool:
+    """Print a text and tell whether it went out; standard output that takes none is given up."""
+    if sys.stdout is None:
+        return False
+    try:
         print(text, flush=True)
+    except (OSError, ValueError):
+        # What is left in its buffer would fail once more at the end, and change the exit code.
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+        return False
+    return True
+
+
+def _take_back(tree: Tree, keys: KeyStore) -> str:
+    """Revoke the first key, which nobody has seen or only a broken file; returns what to do instead.
+
+    The log is no place for it: logs are kept and passed on.
+    """
+    keys.revoke(_TENANT, _FIRST_KEY)
+    cure = (
+        "start again with an output that can be written"
+        if _in_memory(tree)
+        else "make one with `gateway keys new`"
+    )
+    return f"the first key could not be shown and is revoked: {cure}"
 
 
 def _in_memory(tree: Tree) -> bool:

@@ -1,6 +1,7 @@
 """The two listeners of a process: clients on the guarded protocol, operators on plain uvicorn."""
 
 import asyncio
+import errno
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from gateway.server.protocol import GuardedProtocol
 
 _BACKLOG = 4096
 _LOOK_S = 0.01
+_WRONG_PORT = frozenset({errno.EADDRINUSE, errno.EACCES, errno.EPERM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,13 @@ def url_of(sock: socket.socket) -> str:
 
 
 class ListenError(Exception):
-    """The operating system refuses an address; the text says which and why."""
+    """The operating system refuses an address; the text says which, why, and what to change."""
 
 
-def bind(host: str, port: int, *, share: bool = False) -> socket.socket:
+def bind(host: str, port: int, *, section: str = "server", share: bool = False) -> socket.socket:
     """Bind a listening socket, without delay; `share` lets other processes bind the same port.
 
-    Raises ListenError.
+    `section` is the part of the configuration that names the address. Raises ListenError.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -106,7 +108,12 @@ def bind(host: str, port: int, *, share: bool = False) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
-        message = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        setting = f"{section}.{'port' if error.errno in _WRONG_PORT else 'host'}"
+        variable = f"GATEWAY_{setting.upper().replace('.', '__')}"
+        message = (
+            f"cannot listen on {host}, port {port}: {error.strerror or error}. "
+            f"Change {setting}, or set {variable}."
+        )
         raise ListenError(message) from None
     sock.listen(_BACKLOG)
     sock.setblocking(False)

@@ -16,6 +16,7 @@ import pytest
 from gateway.version import VERSION
 from tests.support.gateway import (
     KEY,
+    START_S,
     Gateway,
     bearer,
     clean_environ,
@@ -23,6 +24,7 @@ from tests.support.gateway import (
     ports,
     run_cli,
     run_gateway,
+    start,
     wait_for,
 )
 
@@ -31,6 +33,7 @@ CANARY = "sk-canary-0123456789abcdef"
 NEW_S = 5.0
 ALONE = {"GATEWAY_SERVER__PORT": "0", "GATEWAY_SERVER__ADMIN__PORT": "0"}
 _KEY = re.compile(r"^  key: +(gw-\S+) +\(shown once", re.MULTILINE)
+_MUTE = re.compile(r"standard output cannot be written: ready at (\S+), admin at")
 _CURL = re.compile(r"^Try it:\n  (curl .+)$", re.MULTILINE)
 _SNIPPET = re.compile(r"^With the OpenAI SDK:\n((?:  .+\n)+)", re.MULTILINE)
 MISTAKEN = """\
@@ -138,6 +141,18 @@ def test_every_mistake_is_told_with_its_place(command: str, tmp_path: Path) -> N
         assert wrong in line
         assert right in line
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["budget", "limits", "guardrail", "tool_approval", "idempotency"])
+def test_what_would_protect_somebody_is_refused_as_such(kind: str, tmp_path: Path) -> None:
+    path = written(tmp_path, {**configuration(), "defaults": {"chain": [kind, "retri"]}})
+
+    done = run_cli("check", path, folder=tmp_path)
+
+    assert done.returncode == 1
+    absent, unknown = done.stdout.splitlines()
+    assert f'"{kind}" is not in this version: it protects somebody' in absent
+    assert 'there is no middleware "retri" (did you mean "retry"?)' in unknown
 
 
 def test_mistakes_of_a_folder_name_their_files(tmp_path: Path) -> None:
@@ -250,6 +265,76 @@ def test_a_taken_port_is_told(workers: int, tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert f"port {port}: " in done.stderr
+    assert "Change server.port, or set GATEWAY_SERVER__PORT." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_taken_admin_port_is_told(workers: int, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        path = written(tmp_path, {**configuration(), "server": {"workers": workers}})
+        environ = {"GATEWAY_SERVER__ADMIN__PORT": str(port)}
+        done = run_cli("serve", "--config", path, folder=tmp_path, environ=environ)
+
+    assert done.returncode == 1
+    assert f"port {port}: " in done.stderr
+    assert "Change server.admin.port, or set GATEWAY_SERVER__ADMIN__PORT." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_address_of_another_machine_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, configuration())
+
+    done = run_cli("serve", "--config", path, "--host", "192.0.2.1", folder=tmp_path)
+
+    assert done.returncode == 1
+    assert "Change server.host, or set GATEWAY_SERVER__HOST." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+def test_an_output_that_cannot_be_written_prevents_no_start(
+    output: str, unbuffered: str, tmp_path: Path
+) -> None:
+    environ = clean_environ(tmp_path, {**ALONE, "PYTHONUNBUFFERED": unbuffered})
+    mute = ("sh", "-c", f'exec "$@" {output}', "sh")
+    line = ("-m", "gateway", "serve")
+    with start(line, tmp_path, environ, "mute", prefix=mute) as process:
+        ready = wait_for(lambda: _MUTE.search(process.err), START_S, "the line in the log")
+        with http() as client:
+            assert client.get(f"{ready.group(1)}/livez").status_code == 200
+        wait_for(lambda: "the first key could not be shown and is revoked" in process.err)
+        assert process.stop() == 0
+        assert "gw-" not in process.err
+        assert "Traceback" not in process.err
+
+    assert "first\t" in (listed := run_cli("keys", "list", folder=tmp_path).stdout)
+    assert "revoked" in listed
+    made = run_cli("keys", "new", folder=tmp_path).stdout.strip()
+    with run_gateway(None, tmp_path, environ=ALONE, name="again") as gateway:
+        assert ask(gateway, made).status_code == 200
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_first_key_that_neither_works_nor_is_shown_is_revoked(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-m", "gateway", "serve"],
+            check=False,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=clean_environ(tmp_path, {**ALONE, "GATEWAY_SERVER__PORT": port}),
+            timeout=START_S,
+        )
+
+    assert done.returncode == 1
+    assert "the first key could not be shown and is revoked" in done.stderr
+    assert "gw-" not in done.stderr
     assert "Traceback" not in done.stderr
 
 
