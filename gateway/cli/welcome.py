@@ -39,6 +39,13 @@ def welcome(
 def _examples(address: str, key: str, model: str) -> list[str]:
     body = f'{{"model":"{model}","messages":[{{"role":"user","content":"Hello"}}]}}'
     headers = f"-H \"Authorization: Bearer {key}\" -H 'Content-Type: application/json'"
+    is_shown = not key.startswith("$")
+    imports = (
+        ["  from openai import OpenAI"]
+        if is_shown
+        else ["  import os", "  from openai import OpenAI"]
+    )
+    quoted = f'"{key}"' if is_shown else f'os.environ["{key[1:]}"]'
     messages = '[{"role": "user", "content": "Hello"}]'
     return [
         "",
@@ -46,8 +53,8 @@ def _examples(address: str, key: str, model: str) -> list[str]:
         f"  curl -s {address}/v1/chat/completions {headers} -d '{body}'",
         "",
         "With the OpenAI SDK:",
-        "  from openai import OpenAI",
-        f'  client = OpenAI(base_url="{address}/v1", api_key="{key}")',
+        *imports,
+        f'  client = OpenAI(base_url="{address}/v1", api_key={quoted})',
         f'  answer = client.chat.completions.create(model="{model}", messages={messages})',
         "  print(answer.choices[0].message.content)",
     ]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, PrivateAttr
 
@@ -89,11 +90,7 @@ def _secrets(value: object) -> Iterator[str]:
     elif isinstance(value, Secret):
         yield value.reveal()
     elif isinstance(value, Provider):
-        for name, header in value.headers.items():
-            if header.referred or _SECRET_HEADER.search(name):
-                yield header.reveal()
-        yield from (secret.reveal() for secret in value.credentials)
-        yield from _secrets(value.proxy)
+        yield from _secrets_of(value)
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             yield from _secrets(getattr(value, name))
@@ -103,3 +100,14 @@ def _secrets(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in cast("list[object]", value):
             yield from _secrets(each)
+
+
+def _secrets_of(provider: Provider) -> Iterator[str]:
+    """Yield credentials and secret headers; where a server of the operator's own stands is a secret too."""
+    for name, header in provider.headers.items():
+        if header.referred or _SECRET_HEADER.search(name):
+            yield header.reveal()
+    yield from (secret.reveal() for secret in provider.credentials)
+    yield from _secrets(provider.proxy)
+    if provider.base_url is not None:
+        yield urlsplit(provider.base_url).netloc

@@ -28,6 +28,7 @@ class Run:
         "started",
         "status",
         "stream",
+        "target",
         "target_model",
         "tenant",
         "upstream_s",
@@ -47,6 +48,7 @@ class Run:
         self.session = ""
         self.stream = False
         self.provider = ""
+        self.target = ""
         self.target_model = ""
         self.attempts = 0
         self.upstream_s = 0.0

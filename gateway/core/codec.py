@@ -53,8 +53,8 @@ def _split_large(body: bytes) -> Fields:
     if len(body) > _MAX_ELEMENTS and body.count(b",") > _MAX_ELEMENTS:
         raise InputError("json_too_large")
     fields = _split(body)
-    # An escape may be half of a pair, which only a decoder notices.
-    is_plain = b"\\u" not in body
+    # An escape may be half of a pair, which only a decoder notices; one byte is found much faster than two.
+    is_plain = b"\\" not in body
     for key, raw in fields.items():
         view = memoryview(raw)
         is_text = is_plain and key in _TEXT_FIELDS and len(view) > _FULL_CHECK_BYTES

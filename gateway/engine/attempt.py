@@ -26,6 +26,7 @@ class Attempt:
         target.health.in_flight += 1
         run.attempts += 1
         run.provider = target.account.name
+        run.target = target.model
 
     def answered(self) -> None:
         """Take the time to the head of a good answer."""

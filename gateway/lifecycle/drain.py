@@ -22,10 +22,12 @@ class Drain:
     """Tells the others whether this process still takes work, and brings the work to its end.
 
     For `announce_s` it says that it leaves and takes work; then running requests get `drain_s`.
+    `leaving`: every answer is the last of its connection; `refusing`: new requests are turned away.
     """
 
     def __init__(self, inflight: InFlight, drain_s: float, announce_s: float) -> None:
         self.phase = Phase.SERVING
+        self.leaving = False
         self.refusing = False
         self._inflight = inflight
         self._drain_s = drain_s
@@ -52,6 +54,7 @@ class Drain:
     async def run(self) -> None:
         """Let the running requests finish within the limit, then end them."""
         self.phase = Phase.LEAVING
+        self.leaving = True
         await self._unless_hurried(asyncio.sleep(self._announce_s), self._announce_s)
         self.phase = Phase.REFUSING
         self.refusing = True

@@ -84,6 +84,7 @@ class AsgiExchange:
         "gone",
         "has_body",
         "headers",
+        "keep_alive",
         "method",
         "query",
         "raw_path",
@@ -102,6 +103,7 @@ class AsgiExchange:
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
         query = scope["query_string"]
         self.headers: Headers = tuple(scope["headers"])
+        self.keep_alive = True
         index = dict(self.headers)
         if len(index) != len(self.headers):
             index = dict(self.headers[::-1])  # of several the first counts
@@ -270,6 +272,8 @@ class AsgiExchange:
             wants_close(headers)
             checked_lines(headers)
             fields = list(headers)
+        if not self.keep_alive:
+            fields.append((b"connection", b"close"))
         self.started = True
         if status in (204, 304):
             self._bodyless = True

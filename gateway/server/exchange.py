@@ -23,8 +23,12 @@ Render = Callable[[GatewayError, str], bytes]
 class Exchange(Protocol):
     """A request whose head has arrived. Times are seconds of the loop's clock.
 
+    `keep_alive` may be set to False before `start`: the connection then closes after the answer.
+
     A client that only shuts down its sending side is still answered; `gone`: nobody reads any more.
     """
+
+    keep_alive: bool
 
     @property
     def method(self) -> str:

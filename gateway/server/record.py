@@ -59,7 +59,7 @@ class Recorder:
                 run.endpoint,
                 run.model,
                 run.provider,
-                run.target_model,
+                run.target,
                 run.status,
                 run.code,
                 run.stream,

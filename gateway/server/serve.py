@@ -82,6 +82,8 @@ class Handler:
             self._recorder.record(exchange, run)
 
     async def _answer(self, exchange: Exchange, run: Run) -> None:
+        if self._drain.leaving:
+            exchange.keep_alive = False
         if self._drain.refusing:
             raise self._shed("draining")
         if len(self._inflight) > self._admission.max_in_flight:
