@@ -125,7 +125,7 @@ async def write_reply(exchange: Exchange, run: Run, reply: Reply, pinger: Pinger
         if not exchange.started:
             exchange.start(reply.status, reply_headers(run, reply.headers), length=len(reply.body))
         body = reply.body
-        exchange.end(body if len(body) <= LARGE_BYTES else await write_large(exchange, body))
+        exchange.end(body if len(body) <= LARGE_BYTES else await write_large(exchange, body, run))
         return
     await _write_stream(exchange, run, reply, pinger)
 
@@ -137,7 +137,7 @@ async def _write_stream(
     try:
         if not exchange.started:
             exchange.start(stream.status, reply_headers(run, stream.headers), length=stream.length)
-        await relay_stream(exchange, stream, pinger)
+        await relay_stream(exchange, stream, pinger, run)
         run.ended_at = clock.monotonic()
     finally:
         await stream.close()

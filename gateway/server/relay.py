@@ -2,6 +2,8 @@
 
 import asyncio
 
+from gateway.core.call import Run
+from gateway.core.errors import GatewayError
 from gateway.engine.reply import Stream
 from gateway.server.exchange import Block, Exchange
 
@@ -46,19 +48,26 @@ class Pinger:
         self._timer.cancel()
 
 
-async def write_large(exchange: Exchange, body: bytes) -> bytes:
-    """Write a large body as its reader takes it, so that the answer is not over before; return the last piece."""
+async def write_large(exchange: Exchange, body: bytes, run: Run) -> bytes:
+    """Write a large body as its reader takes it, so that the answer is not over before; return the last piece.
+
+    When the deadline passes meanwhile the answer is cut: what was written ends anywhere.
+    """
     at = 0
     while len(body) - at > _PIECE_BYTES:
         exchange.write(body[at : at + _PIECE_BYTES])
         at += _PIECE_BYTES
-        if exchange.congested:
-            await exchange.drain()
+        if exchange.congested and not await _taken(exchange, run.deadline):
+            exchange.abort()
+            raise _too_slow(run)
     return body[at:]
 
 
-async def relay_stream(exchange: Exchange, stream: Stream, pinger: Pinger | None) -> None:
-    """Write a stream to its end; raises what `stream.next` raises. The head has been started."""
+async def relay_stream(exchange: Exchange, stream: Stream, pinger: Pinger | None, run: Run) -> None:
+    """Write a stream to its end. The head has been started.
+
+    Raises what `stream.next` raises, and GatewayError `deadline_exceeded` for a client that reads too slowly.
+    """
     loop = asyncio.get_running_loop()
     while True:
         data = await stream.next()
@@ -68,5 +77,20 @@ async def relay_stream(exchange: Exchange, stream: Stream, pinger: Pinger | None
         exchange.write(data)
         if pinger is not None:
             pinger.quiet_since = loop.time()
-        if exchange.congested:
+        if exchange.congested and not await _taken(exchange, run.deadline):
+            raise _too_slow(run)
+
+
+async def _taken(exchange: Exchange, deadline: float) -> bool:
+    """Wait until the client has caught up; False when the deadline was first."""
+    try:
+        async with asyncio.timeout_at(deadline):
             await exchange.drain()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _too_slow(run: Run) -> GatewayError:
+    run.code = "deadline_exceeded"  # the call to the provider ends for the same reason
+    return GatewayError(run.code, detail="the client reads too slowly")

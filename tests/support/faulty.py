@@ -141,3 +141,23 @@ async def check_failure(gateway: Serving, code: str) -> dict[str, Any]:
     assert gateway.count("gateway_upstream_attempts_total", outcome=code) == 1
     assert gateway.count("gateway_upstream_attempts_total", outcome="ok") == 0
     return record
+
+
+async def check_client_gone(gateway: Serving, *, attempts: int = 1) -> None:
+    """Check what is written down of the one request, whose client left."""
+    record = await only_record(gateway)
+    assert (record["status"], record["code"]) == (499, "client_gone")
+    assert record["client_gone"] is True
+    assert record.get("attempts", 0) == attempts
+    outcomes = gateway.count("gateway_upstream_attempts_total", outcome="client_gone")
+    assert outcomes == attempts == gateway.count("gateway_upstream_attempts_total")
+    assert gateway.count("gateway_requests_total", status="499") == 1
+    assert gateway.count("gateway_client_disconnects_total") == 1
+
+
+async def floods(peer: Peer) -> None:
+    """Stream without end, as fast as it is taken."""
+    await peer.request()
+    await peer.send(STREAM_HEAD)
+    while True:
+        await peer.send(chunk(FIRST * 100))
