@@ -15,9 +15,13 @@ _AGAIN_S = 1.0
 
 
 class InFlight:
-    """Tasks of requests being answered, and the background tasks of the process."""
+    """Tasks of requests being answered, and the background tasks of the process.
 
-    def __init__(self) -> None:
+    Background work that must not end begins anew `again_s` after a failure.
+    """
+
+    def __init__(self, again_s: float = _AGAIN_S) -> None:
+        self._again_s = again_s
         self._requests: dict[asyncio.Task[Any], Run] = {}
         self._background: set[asyncio.Task[Any]] = set()
         self._waiters: set[asyncio.Event] = set()
@@ -73,7 +77,7 @@ class InFlight:
     async def _repeat(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         while True:
             await self._guard(work(), name)
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(self._again_s)
 
     async def _guard(self, work: Coroutine[Any, Any, None], name: str) -> None:
         try:

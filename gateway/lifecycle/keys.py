@@ -14,7 +14,13 @@ _POLL_S = 1.0
 class KeyFollower:
     """Looks for changes of a key store and hands the rows to `swap`, off the loop: many keys take time."""
 
-    def __init__(self, store: KeyStore, swap: Callable[[Iterable[StoredKey]], None]) -> None:
+    def __init__(
+        self,
+        store: KeyStore,
+        swap: Callable[[Iterable[StoredKey]], None],
+        poll_s: float = _POLL_S,
+    ) -> None:
+        self._poll_s = poll_s
         self._store = store
         self._swap = swap
         # Before any row is read: a change in between is then seen as one.
@@ -27,7 +33,7 @@ class KeyFollower:
     async def run(self) -> None:
         """Follow until cancelled; while the store does not answer, the keys stay as they are (T-30)."""
         while True:
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(self._poll_s)
             try:
                 await self._follow()
             except StoreError as error:

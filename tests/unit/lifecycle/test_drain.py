@@ -109,10 +109,9 @@ async def test_what_remains_after_draining_gets_the_rest_of_the_time() -> None:
 
 
 async def test_background_work_begins_anew_after_a_failure(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("gateway.lifecycle.inflight._AGAIN_S", 0.01)
-    inflight = InFlight()
+    inflight = InFlight(again_s=0.01)
     tries = 0
     works = asyncio.Event()
 

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 
-import pytest
-
 from gateway.core.errors import StoreError
 from gateway.core.ports import StoredKey
 from gateway.lifecycle.keys import KeyFollower
 from gateway.stores.keys import MemoryKeys
 
+POLL_S = 0.01
 ROW = StoredKey("acme", "k", "sha256:" + "0" * 64, "0000", None, None, 0.0)
 
 
@@ -30,11 +29,6 @@ class Busy(MemoryKeys):
         return rows
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.lifecycle.keys._POLL_S", 0.01)
-
-
 async def test_a_key_revoked_while_the_gateway_starts_does_not_stay_in_force() -> None:
     seen: list[Iterable[StoredKey]] = []
     changed = asyncio.Event()
@@ -44,7 +38,7 @@ async def test_a_key_revoked_while_the_gateway_starts_does_not_stay_in_force() -
         seen.append(tuple(rows))
         loop.call_soon_threadsafe(changed.set)
 
-    follower = KeyFollower(Busy(), swap)
+    follower = KeyFollower(Busy(), swap, POLL_S)
     assert list(follower.first()) == [ROW]
     task = asyncio.ensure_future(follower.run())
     await asyncio.wait_for(changed.wait(), 2)
@@ -62,7 +56,7 @@ async def test_a_store_that_fails_for_a_while_is_followed_afterwards() -> None:
     def swap(rows: Iterable[StoredKey]) -> None:
         loop.call_soon_threadsafe(changed.set)
 
-    follower = KeyFollower(store, swap)
+    follower = KeyFollower(store, swap, POLL_S)
     store.fails = True
     store.revoke("acme", "k")
     task = asyncio.ensure_future(follower.run())
