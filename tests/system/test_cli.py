@@ -20,7 +20,6 @@ from tests.support.gateway import (
 )
 from tests.support.team import CANARY, ask, configuration, written
 
-NEW_S = 5.0
 ALONE = {"GATEWAY_SERVER__PORT": "0", "GATEWAY_SERVER__ADMIN__PORT": "0"}
 _KEY = re.compile(r"^  key: +(gw-\S+) +\(shown once", re.MULTILINE)
 _CURL = re.compile(r"^Try it:\n  (curl .+)$", re.MULTILINE)

@@ -8,7 +8,6 @@ from tests.support.gateway import run_cli, run_gateway, wait_for
 from tests.support.team import CANARY, ask, configuration, written
 
 NEW_S = 5.0
-ALONE = {"GATEWAY_SERVER__PORT": "0", "GATEWAY_SERVER__ADMIN__PORT": "0"}
 
 
 def test_keys_count_in_a_running_gateway_within_seconds(tmp_path: Path) -> None:
