@@ -50,7 +50,11 @@ async def test_what_is_above_the_limit_is_refused_at_once(
         running = [asyncio.ensure_future(post_raw(gateway, CHAT)) for _ in range(10)]
         await until(lambda: len(served.requests) == 10)
         waits: list[float] = []
+        alive: list[float] = []
         for _ in range(50):
+            began = time.monotonic()
+            assert (await gateway.client.get("/livez")).status_code == 200
+            alive.append(time.monotonic() - began)
             began = time.monotonic()
             answer = await gateway.post(body)
             waits.append(time.monotonic() - began)
@@ -59,9 +63,10 @@ async def test_what_is_above_the_limit_is_refused_at_once(
             assert answer.headers["x-should-retry"] == "true"
             assert answer.headers["retry-after"] == "1"
             assert answer.headers["x-request-id"]
-        assert median(waits) < 0.02, "the client's own time is in it"
-        for path in ("/livez", "/readyz"):
-            assert (await gateway.client.get(path)).status_code == 200
+        assert median(waits) < median(alive) * 2 + 0.01, (
+            "a refusal costs hardly more than a sign of life"
+        )
+        assert (await gateway.client.get("/readyz")).status_code == 200
         assert gateway.count("gateway_shed_requests_total", reason="overloaded") == 50
         assert gateway.running == 10
         held.go.set()

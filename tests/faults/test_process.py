@@ -65,7 +65,7 @@ async def test_an_idle_gateway_leaves_at_once(tmp_path: Path, workers: int, numb
             asked = time.monotonic()
             gateway.process.popen.send_signal(number)
             assert await exited(gateway, 5.0) == 0
-            assert time.monotonic() - asked < 1.5  # one second of an idle machine
+            assert time.monotonic() - asked < 3.0  # one second of an idle machine
             assert await idle.read() == b""
         assert "Traceback" not in gateway.process.err
 
@@ -119,7 +119,7 @@ async def test_what_cannot_finish_is_ended_honestly(tmp_path: Path, signals: int
                 gateway.process.popen.send_signal(signal.SIGTERM)
                 await asyncio.sleep(0.05)
             assert await exited(gateway, 5.0) == 0
-            assert time.monotonic() - asked < (limit_s if signals == 1 else 0.0) + 1.5
+            assert time.monotonic() - asked < (limit_s if signals == 1 else 0.0) + 2.0
             stream, plain = await reader.read_to_end(), await waiter.read_to_end()
         assert b'"draining"' in stream
         assert stream.endswith(LAST_CHUNK)
