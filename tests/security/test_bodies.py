@@ -209,6 +209,7 @@ class _Given:
     has_body = True
     gone = False
     bytes_out = 0
+    keep_alive = True
     congested = False
 
     def __init__(self, body: bytes) -> None:

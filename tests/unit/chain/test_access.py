@@ -33,7 +33,7 @@ def may(principal: Principal, name: str) -> str | None:
 
 @pytest.mark.bug("K30")
 @pytest.mark.parametrize(
-    "listed, asked, found",
+    ("listed", "asked", "found"),
     [
         (("fast",), "fast", "fast"),
         (("fast",), "fast-eu", None),
@@ -64,7 +64,7 @@ def test_a_list_opens_what_it_names_and_nothing_else(
 
 @pytest.mark.threat("T-9")
 @pytest.mark.parametrize(
-    "listed, asked, found",
+    ("listed", "asked", "found"),
     [
         (None, "fast", "fast"),
         (("fast",), "fast", "fast"),
