@@ -1,4 +1,4 @@
-"""CPU time of the upstream client alone: python -m benchmarks.upstream [--in-flight 32] [--mode plain|stream|tls].
+"""CPU time of the upstream client alone, beside a bare socket: python -m benchmarks.upstream --help.
 
 A trivial server answers from memory in a process of its own; only this process's CPU is counted.
 """
@@ -194,7 +194,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--mode", choices=("plain", "stream", "tls", "tls-stream"), default="plain")
     parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop")
-    parser.add_argument("--transport", choices=("fast", "httpx"), default="fast")
     options = parser.parse_args(argv)
     stream = options.mode.endswith("stream")
     requests = options.requests or (options.in_flight if stream else 3_200)
@@ -213,7 +212,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{scheme}://127.0.0.1:{sock.getsockname()[1]:05d}",
             ((b"authorization", b"Bearer " + b"k" * 40),),
             ca_file=ca,
-            transport=options.transport,
         )
         size = _size_of_request(spec)
         server = multiprocessing.get_context("fork").Process(
@@ -233,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             server.terminate()
             server.join()
     print(
-        f"{options.transport}, {options.loop}, {options.mode}, {options.in_flight} in flight, "
+        f"{options.loop}, {options.mode}, {options.in_flight} in flight, "
         f"us of CPU per {'chunk' if stream else 'request'}"
     )
     for name, rounds in (("client", mine), ("floor (no HTTP)", floor)):
