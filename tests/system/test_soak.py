@@ -139,7 +139,7 @@ async def test_ten_thousand_callers_that_leave_are_forgotten(tmp_path: Path) -> 
             await until(lambda: gateway.count("gateway_in_flight_requests") == 0)
             # Connections to the provider that answered in time may wait for more.
             await until(lambda: open_files(pid) <= files + len(served.sockets) + 2)
-            assert len(served.sockets) <= 40
+            await until(lambda: len(served.sockets) <= 40)
             print(f"{first:.1f} MB after 2000, {last:.1f} MB after 10000")
             assert last - first < 0.05 * first
             assert gateway.count("gateway_requests_total") == 10_001
@@ -173,7 +173,7 @@ async def test_a_thousand_readers_that_come_again_and_again_leave_nothing(tmp_pa
             await until(lambda: gateway.count("gateway_in_flight_requests") == 0)
             assert resident_mb(pid) - first < 0.05 * first
             await until(lambda: open_files(pid) <= files + len(served.sockets) + 2)
-            assert len(served.sockets) <= 20
+            await until(lambda: len(served.sockets) <= 20)
             assert gateway.count("gateway_requests_total", status="200") == 40
             assert gateway.count("gateway_requests_total", status="499") == 20 * 58
 
