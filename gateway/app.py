@@ -121,6 +121,8 @@ class Worker:
         ready()
         await self.drain.wait_asked()
         _log.info("leaving: %d requests are running", len(self._inflight))
+        for listener in listeners:
+            listener.wind_down()
         await self.drain.run()
         for listener in listeners:
             listener.stop_accepting()

@@ -45,6 +45,12 @@ class Listener:
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=[self._sock])
 
+    def wind_down(self) -> None:
+        """Let every client connection end with the answer to its next request, which says so."""
+        for connection in self._server.server_state.connections:
+            if isinstance(connection, GuardedProtocol):
+                connection.closing = True
+
     def stop_accepting(self) -> None:
         """Close the listening socket, and the connections that are idle."""
         for server in self._server.servers:

@@ -73,13 +73,24 @@ async def test_an_idle_gateway_leaves_at_once(tmp_path: Path, workers: int, numb
 @pytest.mark.fault("L-2")
 @pytest.mark.bug("K42")
 async def test_leaving_is_announced_then_refused_and_streams_finish(tmp_path: Path) -> None:
-    async with gateway_before(tmp_path, ticking(1.5), server={"drain_s": 20}) as (gateway, _):
-        async with calling(port_of(gateway)) as reader, calling(port_of(gateway)) as kept:
+    announce_s = 1.0
+    slow = {"drain_s": 20, "announce_s": announce_s}
+    async with gateway_before(tmp_path, ticking(2.5), server=slow) as (gateway, _):
+        async with (
+            calling(port_of(gateway)) as reader,
+            calling(port_of(gateway)) as kept,
+            calling(port_of(gateway)) as busy,
+        ):
             reader.send(request(STREAM))
             await reader.read_until(b"tick")
+            busy.send(request(CHAT))
+            await busy.read_until(GOOD)
             gateway.process.popen.send_signal(signal.SIGTERM)
-            await until_answered(gateway, GET_READY, 503, 0.25)
-            assert status_of(await ask(gateway, request(CHAT))) == 200, "announced, not yet refused"
+            await until_answered(gateway, GET_READY, 503, announce_s)
+            busy.send(request(CHAT))
+            last = await busy.read_to_end()
+            assert status_of(last) == 200, "announced, not yet refused"
+            assert b"connection: close" in last
             await until_answered(gateway, request(CHAT), 503, 2.0)
             kept.send(request(CHAT))
             refused = await kept.read_to_end()
