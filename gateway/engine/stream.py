@@ -58,11 +58,17 @@ class EventStream:
         if self._first or self.finished:
             data, self._first = self._first, b""
             return data
+        self._outcome = "internal"  # unless it ends by a name below
         try:
-            return await self._pull()
-        except Exception as error:
-            self._outcome = _code_of(error)
+            data = await self._pull()
+        except GatewayError as error:
+            self._outcome = error.code
             raise
+        except asyncio.CancelledError:
+            self._outcome = ""
+            raise
+        self._outcome = ""
+        return data
 
     async def _pull(self) -> bytes:
         if self._failure is not None:
@@ -139,11 +145,16 @@ class ByteStream:
 
     async def next(self) -> bytes:
         """Return the next bytes; raises UpstreamError when the answer was cut."""
+        self._outcome = "internal"  # unless it ends by a name below
         try:
             data = await self._answer.read()
-        except Exception as error:
-            self._outcome = _code_of(error)
+        except GatewayError as error:
+            self._outcome = error.code
             raise
+        except asyncio.CancelledError:
+            self._outcome = ""
+            raise
+        self._outcome = ""
         self._answer.touch()
         if not data:
             self.finished = True
@@ -155,10 +166,6 @@ class ByteStream:
         if not self.finished:
             _end_early(self._attempt, self._outcome)
             self._answer.abort()
-
-
-def _code_of(error: Exception) -> str:
-    return error.code if isinstance(error, GatewayError) else "internal"
 
 
 def _end_early(attempt: Attempt, outcome: str) -> None:
