@@ -1,38 +1,162 @@
 """What travels with one request: slotted records, made once per request."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from gateway.core import codec
+from gateway.core.ids import new_run_id
+from gateway.core.money import Price
+from gateway.core.needs import NOTHING, Needs
+from gateway.core.reply import Whole
 from gateway.core.usage import Usage
+
+
+class Charge(NamedTuple):
+    """What one upstream call cost: `kind` is one of `core.ledger`; `cost_micro` micro-dollars; tokens in all."""
+
+    kind: str
+    usage: Usage
+    cost_micro: int
+    priced: bool
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the prompt and of the answer."""
+        return (self.usage.input or 0) + (self.usage.output or 0)
+
+
+class Dialect(Protocol):
+    """What layers ask of the caller's wire format."""
+
+    def answer(self, endpoint: str, model: str, text: str, request_id: str) -> Whole:
+        """Return a whole answer of this text, made by the gateway, with zero usage."""
+        ...
+
+
+class ModelRef(Protocol):
+    """A configured model, as far as layers may know it."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration; a pattern for wildcards."""
+        ...
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Prompt and answer together at most; None when unknown."""
+        ...
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The answer at most; None when unknown."""
+        ...
+
+    def prices(self, asked: str) -> "tuple[Price | None, ...]":
+        """Return the price at each of its targets, None where none is known; `asked` is what the caller wrote."""
+        ...
+
+
+class Original(Protocol):
+    """What the caller sent, able to become a request to any target."""
+
+    @property
+    def fields(self) -> codec.Fields | None:
+        """The top-level fields of a JSON body, raw; None for a form or a file. Changes are seen by inner layers."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body as it came, close enough for estimates."""
+        ...
+
+    def copy(self) -> "Original":
+        """Return a copy whose fields change on their own."""
+        ...
+
+
+class AttemptView(Protocol):
+    """One call of one target, as attempt hooks see it."""
+
+    @property
+    def run(self) -> "Run":
+        """The run it belongs to."""
+        ...
+
+    @property
+    def provider(self) -> str:
+        """The configured provider."""
+        ...
+
+    @property
+    def served(self) -> str:
+        """The provider's own name of the model."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What this target takes; None when unknown."""
+        ...
+
+
+class AttemptHook(Protocol):
+    """What a layer does around each upstream call; it cannot answer in its place."""
+
+    async def before_attempt(self, attempt: AttemptView) -> None:
+        """Look at a call before it is sent; an error raised here takes its place."""
+        ...
+
+    def after_attempt(self, attempt: AttemptView, charge: Charge) -> None:
+        """Take note of what a call cost; must not raise and must not wait."""
+        ...
+
+
+End = Callable[["Run"], None]
+"""Called exactly once when a run is over, on every ending; must not raise and must not wait."""
 
 
 class Run:
     """One request of a caller, from its head to its last byte.
 
-    Times are seconds of the monotonic clock. `model` is the configured name that metrics and logs may show;
-    `asked` is what the caller wrote. `code` is the machine code of the failure; while the request runs it is
-    only set by who cuts it. `ended_at`: when the answer was complete.
+    Times are seconds of the monotonic clock. `id` is the gateway's own and unique, `request_id` may be the caller's.
+    `model` is the configured name that metrics and logs may show; `asked` is what the caller wrote. `code` is the
+    machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
+    was complete. `charges` holds one entry per upstream call that has ended. `trace` takes what layers do.
     """
 
     __slots__ = (
+        "_ends",
+        "_id",
+        "_state",
+        "agent",
         "asked",
+        "attempt_hooks",
         "attempts",
+        "charges",
         "code",
         "deadline",
         "detail",
+        "dialect",
         "ended_at",
         "endpoint",
         "first_chunk_at",
+        "headers",
         "key_id",
         "model",
+        "needs",
         "provider",
         "request_id",
         "session",
         "started",
         "status",
         "stream",
+        "tags",
         "target",
         "target_model",
         "tenant",
+        "trace",
         "upstream_s",
         "usage",
+        "user",
         "warnings",
     )
 
@@ -43,10 +167,14 @@ class Run:
         self.deadline = deadline
         self.tenant = ""
         self.key_id = ""
+        self.agent = ""
         self.model = "other"
         self.asked = ""
         self.session = ""
+        self.user = ""
+        self.tags: tuple[str, ...] = ()
         self.stream = False
+        self.dialect: Dialect | None = None
         self.provider = ""
         self.target = ""
         self.target_model = ""
@@ -59,7 +187,88 @@ class Run:
         self.code = ""
         self.detail = ""
         self.warnings: list[str] = []
+        self.charges: list[Charge] = []
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.needs: Needs = NOTHING
+        self.attempt_hooks: tuple[AttemptHook, ...] = ()
+        self.trace: list[tuple[Any, ...]] | None = None
+        self._ends: list[End] | None = None
+        self._state: dict[str, Any] | None = None
+        self._id = ""
+
+    @property
+    def id(self) -> str:
+        """The gateway's own id of this run: unguessable, never the caller's."""
+        if not self._id:
+            self._id = new_run_id()
+        return self._id
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What layers keep during this run, each under its own id; gone with the run."""
+        if self._state is None:
+            self._state = {}
+        return self._state
 
     def warn(self, text: str) -> None:
         """Note something that was dropped or changed; the caller reads it in `x-gateway-warnings`."""
         self.warnings.append(text)
+
+    def on_end(self, hook: End) -> None:
+        """Have a hook called when the run is over."""
+        if self._ends is None:
+            self._ends = []
+        self._ends.append(hook)
+
+    def end(self) -> None:
+        """Call the hooks, the newest first; called once by the server, after the last byte or what came instead."""
+        ends, self._ends = self._ends, None
+        for hook in reversed(ends or ()):
+            hook(self)
+
+
+class Call:
+    """One call on its way down the chain: what is asked, and of which model.
+
+    Inner layers see what outer ones change in place; a layer that calls on more than once, or wants its change seen
+    by inner layers alone, passes a copy. `iteration` counts turns of the run, `trip` its model calls, both from 0.
+    """
+
+    __slots__ = ("iteration", "model", "original", "run", "trip")
+
+    def __init__(self, run: Run, model: ModelRef, original: Original) -> None:
+        self.run = run
+        self.model = model
+        self.original = original
+        self.iteration = 0
+        self.trip = 0
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The run's state: one per run, shared by all levels."""
+        return self.run.state
+
+    def get(self, name: str) -> Any:  # noqa: ANN401  a field of a JSON body
+        """Return the decoded value of a top-level field of the body; None when it is not there."""
+        fields = self.original.fields
+        raw = fields.get(name) if fields is not None else None
+        return None if raw is None else codec.value_of(raw)
+
+    def set(self, name: str, value: object) -> None:
+        """Set a top-level field of the body; without effect on a body that is not JSON."""
+        fields = self.original.fields
+        if fields is not None:
+            fields[name] = codec.raw(value)
+
+    def copy(self, model: ModelRef | None = None) -> "Call":
+        """Return a call whose fields change on their own, of another model when one is given."""
+        call = Call(self.run, model or self.model, self.original.copy())
+        call.iteration = self.iteration
+        call.trip = self.trip
+        return call
+
+    def answer(self, text: str) -> Whole:
+        """Return an answer in the caller's format, for a layer that answers itself; its usage is zero."""
+        run = self.run
+        assert run.dialect is not None  # noqa: S101  set before any chain runs
+        return run.dialect.answer(run.endpoint, run.asked, text, run.request_id)

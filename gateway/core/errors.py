@@ -4,6 +4,7 @@
 the log alone.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.core.status import Status
@@ -11,12 +12,16 @@ from gateway.core.status import Status
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a machine code means: status name, HTTP status, whether repeating the same call can help."""
+    """What a machine code means: status name, HTTP status, whether repeating the same call can help.
+
+    `policy`: the operator's own rules refuse; never retried and never failed over (X-3).
+    """
 
     status: Status
     http: int
     should_retry: bool | None
     message: str
+    policy: bool = False
 
 
 CODES: dict[str, Code] = {
@@ -95,6 +100,50 @@ CODES: dict[str, Code] = {
     "deadline_exceeded": Code(
         Status.DEADLINE_EXCEEDED, 504, False, "The time for this request is used up."
     ),
+    "budget_exceeded": Code(
+        Status.RESOURCE_EXHAUSTED, 429, False, "The budget for this is used up.", policy=True
+    ),
+    "limit_exceeded": Code(
+        Status.RESOURCE_EXHAUSTED, 429, True, "Too many requests for now.", policy=True
+    ),
+    "unpriced_model": Code(
+        Status.FAILED_PRECONDITION,
+        400,
+        False,
+        "The price of this model is not known, so that its budget cannot be kept.",
+        policy=True,
+    ),
+    "middleware_not_found": Code(
+        Status.NOT_FOUND, 404, False, "There is no middleware of this name."
+    ),
+    "middleware_config": Code(
+        Status.INVALID_ARGUMENT, 400, False, "The options of a middleware are not valid."
+    ),
+    "fallback_model_not_found": Code(
+        Status.NOT_FOUND, 404, False, "The model to fall back to does not exist."
+    ),
+    "idempotency_mismatch": Code(
+        Status.INVALID_ARGUMENT,
+        422,
+        False,
+        "This idempotency key was used for another request.",
+        policy=True,
+    ),
+    "idempotency_in_progress": Code(
+        Status.ABORTED,
+        409,
+        True,
+        "The first request with this idempotency key is still running.",
+        policy=True,
+    ),
+    "idempotency_lost": Code(
+        Status.ABORTED,
+        409,
+        False,
+        "The first request with this idempotency key ended without an answer; its effect is not known. "
+        "Use a new key.",
+        policy=True,
+    ),
     "config_invalid": Code(Status.INVALID_ARGUMENT, 400, False, "The configuration is not valid."),
 }
 """Every machine code. The table in docs/api.md is generated from it."""
@@ -104,8 +153,13 @@ class GatewayError(Exception):
     """A failure with a machine code of `CODES`.
 
     `message` replaces the row's public text; `http` its HTTP status (an upstream's own status, relayed);
-    `retry_after_s` becomes `retry-after`; `param` names the field at fault.
+    `retry_after_s` becomes `retry-after`; `param` names the field at fault; `details` is public and machine-readable.
+    `classified` False: nothing tells what kind of failure it is (always retried, never failed over). `reason` is
+    `context` or `content_policy` where a provider refused a request for what it holds.
     """
+
+    classified = True
+    reason = ""
 
     def __init__(
         self,
@@ -116,6 +170,7 @@ class GatewayError(Exception):
         param: str | None = None,
         http: int = 0,
         retry_after_s: float | None = None,
+        details: Mapping[str, object] | None = None,
     ) -> None:
         row = CODES[code]
         super().__init__(message or row.message)
@@ -127,6 +182,8 @@ class GatewayError(Exception):
         self.param = param
         self.retry_after_s = retry_after_s
         self.should_retry = row.should_retry
+        self.policy = row.policy
+        self.details = details
 
 
 class InputError(GatewayError):

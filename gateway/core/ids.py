@@ -12,6 +12,11 @@ def new_request_id() -> str:
     return f"req_{_random.getrandbits(96):024x}"
 
 
+def new_run_id() -> str:
+    """Return a fresh id of the gateway's own for what a request does to stores."""
+    return f"run_{_random.getrandbits(128):032x}"
+
+
 def accepted(value: bytes) -> bool:
     """Tell whether a caller's own id may be used in headers and logs."""
     return _HARMLESS.match(value) is not None

@@ -7,13 +7,13 @@ from gateway.chain.plan import Account, Key, Model, Target
 from gateway.core import clock, codec
 from gateway.core.call import Run
 from gateway.core.errors import GatewayError, InputError, UpstreamError
+from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
 from gateway.engine.listing import Listing
 from gateway.engine.outgoing import JsonOriginal, Original, Outgoing
 from gateway.engine.refusal import Refusal, read_wait, refuse, refuse_in_stream
-from gateway.engine.reply import Reply, Whole
 from gateway.engine.select import order_targets, usable_keys
 from gateway.engine.stream import EVENT_HEADERS, ByteStream, EventStream
 from gateway.telemetry.metrics import AttemptCells, Metrics

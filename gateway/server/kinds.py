@@ -6,8 +6,8 @@ from gateway.chain.plan import Principal
 from gateway.chain.snapshot import resolve
 from gateway.core import clock
 from gateway.core.call import Run
+from gateway.core.reply import Reply, Stream, Whole
 from gateway.dialects.base import Dialect
-from gateway.engine.reply import Reply, Stream, Whole
 from gateway.engine.run import Engine
 from gateway.server.body import read_flag, read_json, read_model
 from gateway.server.exchange import Exchange

@@ -4,9 +4,9 @@ from gateway.chain.plan import Model, Principal, Target
 from gateway.chain.snapshot import resolve
 from gateway.core.call import Run
 from gateway.core.errors import InputError
+from gateway.core.reply import Reply
 from gateway.dialects.multipart import find_field
 from gateway.engine.outgoing import FormOriginal, JsonOriginal, Original, Outgoing
-from gateway.engine.reply import Reply
 from gateway.engine.run import Engine
 from gateway.server.body import read_json, read_model, refuse_encoded
 from gateway.server.exchange import Exchange

@@ -4,7 +4,7 @@ import asyncio
 
 from gateway.core.call import Run
 from gateway.core.errors import GatewayError
-from gateway.engine.reply import Stream
+from gateway.core.reply import Stream
 from gateway.server.exchange import Block, Exchange
 
 LARGE_BYTES = 256 << 10

@@ -1,8 +1,14 @@
-"""What the engine hands to the server: a whole answer, or a stream of whole events."""
+"""What comes back up: a whole answer, or a stream of whole events."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from gateway.upstream.client import Headers
+from gateway.core.usage import Usage
+
+Headers = Sequence[tuple[bytes, bytes]]
+"""Names in lower case."""
+BeforeEnd = Callable[[], Awaitable[None]]
+"""Called once, before the last bytes of a stream go out; what it raises takes their place."""
 
 
 class Whole(NamedTuple):
@@ -24,6 +30,11 @@ class Stream(Protocol):
     headers: Headers
     finished: bool
     length: int | None
+    usage: Usage | None
+
+    def before_end(self, hook: BeforeEnd) -> None:
+        """Have a hook called when the answer is complete and its last bytes have not gone out; inner layers first."""
+        ...
 
     async def next(self) -> bytes:
         """Return the next bytes."""

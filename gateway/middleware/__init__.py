@@ -1,0 +1,1 @@
+"""The kinds of layers a chain is made of, one file each."""

@@ -1,0 +1,27 @@
+"""What middleware is given of the world outside: ports, made by the composition root."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.core.counting import Counters
+from gateway.core.ledger import Ledger
+from gateway.telemetry.metrics import Metrics
+
+
+class Settler(Protocol):
+    """Ends reservations off the request path: tried again until the store takes it, kept when the process stops."""
+
+    def settle(self, tenant: str, run_id: str, holds: object, actual: object) -> None:
+        """Take a reservation and what was really used; returns at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The ports of one process. `on_state_down` is `closed` or `open`."""
+
+    metrics: Metrics
+    counters: Counters
+    ledger: Ledger
+    settler: Settler
+    on_state_down: str = "closed"
