@@ -155,11 +155,14 @@ class GatewayError(Exception):
     `message` replaces the row's public text; `http` its HTTP status (an upstream's own status, relayed);
     `retry_after_s` becomes `retry-after`; `param` names the field at fault; `details` is public and machine-readable.
     `classified` False: nothing tells what kind of failure it is (always retried, never failed over). `reason` is
-    `context` or `content_policy` where a provider refused a request for what it holds.
+    `context` or `content_policy` where a provider refused a request for what it holds, `quota` where its money is
+    out. `transport`: the connection failed, not the request. `spent`: a layer has repeated the call as often as it may.
     """
 
     classified = True
     reason = ""
+    transport = False
+    spent = False
 
     def __init__(
         self,
@@ -202,10 +205,14 @@ class StoreError(GatewayError):
     """A store that this request needs did not answer."""
 
 
+_TRANSPORT = frozenset({"upstream_unavailable", "upstream_timeout", "upstream_truncated"})
+
+
 class UpstreamError(GatewayError):
     """The provider failed. `phase` is pool, connect, send, first_byte, body or answer.
 
-    `sent` is False only while it is certain that no byte of the request left the gateway.
+    `sent` is False only while it is certain that no byte of the request left the gateway. An answer that cannot be
+    used is not classified: the request, the provider or this gateway may be at fault (G-STAT-8).
     """
 
     def __init__(
@@ -222,3 +229,5 @@ class UpstreamError(GatewayError):
         super().__init__(code, message, detail=detail, http=http, retry_after_s=retry_after_s)
         self.phase = phase
         self.sent = sent
+        self.classified = code != "upstream_invalid_response"
+        self.transport = phase != "answer" and code in _TRANSPORT

@@ -24,6 +24,15 @@ class Status(StrEnum):
     DATA_LOSS = "DATA_LOSS"
 
 
+TRANSIENT = (
+    Status.UNAVAILABLE,
+    Status.DEADLINE_EXCEEDED,
+    Status.RESOURCE_EXHAUSTED,
+    Status.ABORTED,
+    Status.INTERNAL,
+)
+"""What may be gone at the next try."""
+
 _FROM_UPSTREAM = {
     400: Status.INVALID_ARGUMENT,
     401: Status.UNAUTHENTICATED,
