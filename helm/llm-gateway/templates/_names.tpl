@@ -1,0 +1,67 @@
+{{- /* At most 52 characters, so that what is derived from it stays below 63; a longer name keeps apart by its digest. */ -}}
+{{- define "llm-gateway.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $full := .Values.fullnameOverride -}}
+{{- if not $full -}}
+{{- $full = ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- end -}}
+{{- if gt (len $full) 52 -}}
+{{- $full = printf "%s-%s" (trunc 43 $full | trimSuffix "-") (sha256sum $full | trunc 8) -}}
+{{- end -}}
+{{- $full -}}
+{{- end -}}
+
+{{- define "llm-gateway.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{- define "llm-gateway.labels" -}}
+{{ include "llm-gateway.selector" . }}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | trunc 63 | trimAll "-_." | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+{{- end -}}
+
+{{- define "llm-gateway.account" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "llm-gateway.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "llm-gateway.configMap" -}}
+{{- if .Values.existingConfigMap -}}
+{{- .Values.existingConfigMap -}}
+{{- else if .Values.config -}}
+{{- include "llm-gateway.fullname" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "llm-gateway.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* "yes" where every replica sees the same counters and records. */ -}}
+{{- define "llm-gateway.shared" -}}
+{{- if and .Values.stores.state.secret .Values.stores.database.secret -}}yes{{- end -}}
+{{- end -}}
+
+{{- /* The least number of pods that are asked for. */ -}}
+{{- define "llm-gateway.pods" -}}
+{{- ternary .Values.autoscaling.minReplicas .Values.replicas .Values.autoscaling.enabled | int -}}
+{{- end -}}
+
+{{- /* Each file of the configuration as text; YAML so that it can be read back. */ -}}
+{{- define "llm-gateway.files" -}}
+{{- $files := dict -}}
+{{- range $name, $said := .Values.config -}}
+{{- $_ := set $files $name (kindIs "string" $said | ternary $said (toYaml $said)) -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end -}}
