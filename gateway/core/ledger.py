@@ -79,7 +79,10 @@ class UsageQuery(NamedTuple):
 
 
 class UsageRow(NamedTuple):
-    """One group of a usage report: the values of `by` in its order, and the sums."""
+    """One group of a usage report: the values of `by` in its order, and the sums.
+
+    `uncertain` counts calls of another kind than `exact`, `unpriced` those without a known price.
+    """
 
     group: tuple[str, ...]
     calls: int
@@ -97,7 +100,11 @@ class Ledger(Protocol):
     """Where rows are kept. Raises StoreError `state_unavailable` within its deadline."""
 
     async def append(self, rows: Sequence[LedgerRow]) -> None:
-        """Write rows; those that are there already change nothing, except that a real row replaces `lease_expired`."""
+        """Write rows; those that are there already change nothing, except that a real row replaces `lease_expired`.
+
+        A row is known by tenant, run and attempt. `lease_expired` is dropped where its run has real rows. Raises
+        ValueError, before anything is written, for negative numbers and amounts above 10 ** 15.
+        """
         ...
 
     async def total(self, owner: Owner, start_ms: int, end_ms: int) -> Total:

@@ -1,0 +1,238 @@
+"""Ledgers of one machine: in memory for what need not last, in SQLite for what must."""
+
+import asyncio
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.core import codec
+from gateway.core.errors import StoreError
+from gateway.core.ledger import (
+    EXACT,
+    LEASE_EXPIRED,
+    LedgerRow,
+    Owner,
+    Total,
+    UsageQuery,
+    UsageRow,
+)
+from gateway.stores.sqlite import Database
+from gateway.stores.storable import run, storable
+from gateway.stores.sums import COLUMNS, DAY, GROUPS, Grammar, total_of, usage_of
+
+MEMORY_RUNS = 20_000
+_BATCH = 500
+_MS = 1000
+_MIGRATIONS: Final = (
+    (
+        """CREATE TABLE gateway_ledger (
+            run_id TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            at_ms INTEGER NOT NULL,
+            tenant TEXT NOT NULL,
+            key_id TEXT NOT NULL,
+            user_id TEXT NOT NULL,
+            session_id TEXT NOT NULL,
+            agent TEXT NOT NULL,
+            model TEXT NOT NULL,
+            endpoint TEXT NOT NULL,
+            provider TEXT NOT NULL,
+            served TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            input INTEGER NOT NULL,
+            output INTEGER NOT NULL,
+            cached INTEGER NOT NULL,
+            cache_write INTEGER NOT NULL,
+            reasoning INTEGER NOT NULL,
+            cost_micro INTEGER NOT NULL,
+            priced INTEGER NOT NULL,
+            request_id TEXT NOT NULL,
+            tags TEXT NOT NULL,
+            PRIMARY KEY (tenant, run_id, attempt)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX gateway_ledger_at ON gateway_ledger (at_ms)",
+        "CREATE INDEX gateway_ledger_tenant ON gateway_ledger (tenant, at_ms)",
+        "CREATE INDEX gateway_ledger_key ON gateway_ledger (tenant, key_id, at_ms)",
+        """CREATE INDEX gateway_ledger_user ON gateway_ledger (tenant, user_id, at_ms)
+            WHERE user_id <> ''""",
+        """CREATE INDEX gateway_ledger_session ON gateway_ledger (tenant, session_id, at_ms)
+            WHERE session_id <> ''""",
+    ),
+)
+"""Forward only: a step is never changed once it was released, only followed."""
+_GRAMMAR = Grammar("?{}".format, "date(at_ms / 1000, 'unixepoch')")
+_NAMES = ", ".join(COLUMNS)
+_MARKS = ", ".join("?" * len(COLUMNS))
+# Only names and marks of this file are part of these texts.
+_INSERT = f"INSERT INTO gateway_ledger ({_NAMES}) SELECT {_MARKS} WHERE "
+_REAL = f"{_INSERT} true ON CONFLICT DO NOTHING"
+_EXPIRED = (
+    f"{_INSERT} NOT EXISTS (SELECT 1 FROM gateway_ledger WHERE tenant = ? AND run_id = ?) "  # noqa: S608
+    "ON CONFLICT DO NOTHING"
+)
+_REPLACED = "DELETE FROM gateway_ledger WHERE tenant = ? AND run_id = ? AND kind = ?"
+_OF_RUN = f"SELECT {_NAMES} FROM gateway_ledger WHERE tenant = ? AND run_id = ? ORDER BY attempt"  # noqa: S608
+
+
+class MemoryLedger:
+    """Rows of this process: those of the last `runs` runs."""
+
+    def __init__(self, runs: int = MEMORY_RUNS) -> None:
+        self._most = runs
+        self._runs: OrderedDict[tuple[str, str], dict[int, LedgerRow]] = OrderedDict()
+        self._open = True
+
+    async def append(self, rows: Sequence[LedgerRow]) -> None:
+        """Write rows; real ones take the place of `lease_expired`."""
+        self._check_open()
+        for row in storable(rows):
+            kept = self._runs.setdefault(run(row), {})
+            if row.kind != LEASE_EXPIRED:
+                for attempt in [n for n, old in kept.items() if old.kind == LEASE_EXPIRED]:
+                    del kept[attempt]
+                kept.setdefault(row.attempt, row)
+            elif not kept:
+                kept[row.attempt] = row
+        for oldest in list(islice(self._runs, max(0, len(self._runs) - self._most))):
+            del self._runs[oldest]
+
+    async def total(self, owner: Owner, start_ms: int, end_ms: int) -> Total:
+        """Add up the rows of an owner."""
+        self._check_open()
+        within = self._within(start_ms, end_ms or None)
+        rows = [row for row in within if row.tenant == owner.tenant and _owns(owner, row)]
+        cost = sum(row.cost_micro for row in rows)
+        return Total(cost, sum(row.input + row.output for row in rows), len(rows))
+
+    async def of_run(self, tenant: str, run_id: str) -> Sequence[LedgerRow]:
+        """Return the rows of one run in the order of their attempts."""
+        self._check_open()
+        return tuple(row for _, row in sorted(self._runs.get((tenant, run_id), {}).items()))
+
+    async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
+        """Return sums by group, in the order of the groups."""
+        self._check_open()
+        wanted = Owner(query.tenant, query.key_id, model=query.model)
+        groups: dict[tuple[str, ...], list[LedgerRow]] = {}
+        for row in self._within(query.start_ms, query.end_ms):
+            if _owns(wanted, row):
+                groups.setdefault(tuple(_value(row, name) for name in query.by), []).append(row)
+        return [_summed(group, rows) for group, rows in sorted(groups.items())]
+
+    async def aclose(self) -> None:
+        """Refuse further calls."""
+        self._open = False
+        self._runs.clear()
+
+    def _within(self, start_ms: int, end_ms: int | None) -> Iterable[LedgerRow]:
+        for rows in self._runs.values():
+            for row in rows.values():
+                if start_ms <= row.at_ms and (end_ms is None or row.at_ms < end_ms):
+                    yield row
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreError("state_unavailable", detail="the ledger is closed")
+
+
+class SqliteLedger:
+    """Rows in a SQLite file, shared by every process that opens it. Calls wait in a thread, never on the loop."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+        # At most one thread waits for the file: the others of the process stay free.
+        self._turn = asyncio.Lock()
+        try:
+            self._database.migrate("ledger", _MIGRATIONS)
+        except StoreError:
+            self._database.close()
+            raise
+
+    async def append(self, rows: Sequence[LedgerRow]) -> None:
+        """Write rows in short transactions; real ones take the place of `lease_expired`."""
+        kept = storable(rows)
+        for start in range(0, len(kept), _BATCH):
+            async with self._turn:
+                await asyncio.to_thread(self._append, kept[start : start + _BATCH])
+
+    async def total(self, owner: Owner, start_ms: int, end_ms: int) -> Total:
+        """Add up the rows of an owner."""
+        text, values = total_of(owner, start_ms, end_ms, _GRAMMAR)
+        ((cost, tokens, calls),) = await self._select(text, values)
+        return Total(cost or 0, tokens or 0, calls)
+
+    async def of_run(self, tenant: str, run_id: str) -> Sequence[LedgerRow]:
+        """Return the rows of one run in the order of their attempts."""
+        return [_row(values) for values in await self._select(_OF_RUN, (tenant, run_id))]
+
+    async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
+        """Return sums by group, in the order of the groups."""
+        text, values = usage_of(query, _GRAMMAR)
+        size = len(query.by)
+        rows = await self._select(text, values)
+        return sorted(UsageRow(tuple(row[:size]), *row[size:]) for row in rows)
+
+    async def aclose(self) -> None:
+        """Close the file; further calls raise StoreError."""
+        await asyncio.to_thread(self._database.close)
+
+    async def _select(self, text: str, values: Sequence[object]) -> list[Any]:
+        async with self._turn:
+            return await asyncio.to_thread(self._fetch, text, values)
+
+    def _fetch(self, text: str, values: Sequence[object]) -> list[Any]:
+        with self._database.read() as connection:
+            return connection.execute(text, values).fetchall()
+
+    def _append(self, rows: Sequence[LedgerRow]) -> None:
+        real = [row for row in rows if row.kind != LEASE_EXPIRED]
+        expired = [row for row in rows if row.kind == LEASE_EXPIRED]
+        with self._database.write() as connection:
+            replaced = dict.fromkeys(map(run, real))
+            connection.executemany(_REPLACED, [(*name, LEASE_EXPIRED) for name in replaced])
+            connection.executemany(_REAL, [_values(row) for row in real])
+            connection.executemany(_EXPIRED, [(*_values(row), *run(row)) for row in expired])
+
+
+def _values(row: LedgerRow) -> tuple[Any, ...]:
+    return (*row[:-1], codec.encode(row.tags).decode())
+
+
+def _row(values: sqlite3.Row) -> LedgerRow:
+    row = LedgerRow(*values)
+    return row._replace(priced=bool(row.priced), tags=tuple(codec.decode(values[-1])))
+
+
+def _owns(owner: Owner, row: LedgerRow) -> bool:
+    names = Owner._fields
+    return all(
+        not want or want == getattr(row, name) for name, want in zip(names, owner, strict=True)
+    )
+
+
+def _value(row: LedgerRow, group: str) -> str:
+    if group == DAY:
+        return datetime.fromtimestamp(row.at_ms / _MS, tz=UTC).date().isoformat()
+    if group not in GROUPS:
+        message = f"usage has no group {group}"
+        raise ValueError(message)
+    return str(getattr(row, "key_id" if group == "key" else group))
+
+
+def _summed(group: tuple[str, ...], rows: Sequence[LedgerRow]) -> UsageRow:
+    return UsageRow(
+        group,
+        len(rows),
+        sum(row.input for row in rows),
+        sum(row.output for row in rows),
+        sum(row.cached for row in rows),
+        sum(row.cache_write for row in rows),
+        sum(row.reasoning for row in rows),
+        sum(row.cost_micro for row in rows),
+        sum(row.kind != EXACT for row in rows),
+        sum(not row.priced for row in rows),
+    )

@@ -1,0 +1,448 @@
+"""One suite over every ledger of the registry."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from gateway.core.errors import StoreError
+from gateway.core.ledger import (
+    ESTIMATED,
+    EXACT,
+    LEASE_EXPIRED,
+    UNCERTAIN,
+    Ledger,
+    LedgerRow,
+    Owner,
+    Total,
+    UsageQuery,
+    UsageRow,
+)
+from gateway.stores.ledger import MemoryLedger
+from gateway.stores.registry import LEDGERS, open_ledger
+from gateway.stores.storable import MAX_AMOUNT
+
+pytestmark = [pytest.mark.bug("K15"), pytest.mark.contract("G-1b")]
+
+Open = Callable[[], Ledger]
+NOON = 1_790_000_000_000
+DAY_MS = 86_400_000
+EVER = 4_000_000_000_000
+ROW = LedgerRow(
+    run_id="run_1", attempt=1, at_ms=NOON, tenant="acme", key_id="web", user="u1", session="s1",
+    agent="bot", model="fast", endpoint="chat", provider="openai", served="gpt-9", kind=EXACT,
+    input=100, output=20, cached=40, cache_write=5, reasoning=7, cost_micro=1234, priced=True,
+    request_id="req_1", tags=("a", "b"),
+)  # fmt: skip
+EXPIRED = ROW._replace(kind=LEASE_EXPIRED, cost_micro=9_000, output=500, tags=())
+
+
+def runs(count: int, **changes: object) -> list[LedgerRow]:
+    return [ROW._replace(run_id=f"run_{n:06}", **changes) for n in range(count)]
+
+
+async def all_of(ledger: Ledger, tenant: str = "acme") -> Total:
+    return await ledger.total(Owner(tenant), 0, 0)
+
+
+async def usage(ledger: Ledger, *by: str, **changes: object) -> Sequence[UsageRow]:
+    return await ledger.usage(UsageQuery(0, EVER, by)._replace(**changes))
+
+
+@pytest.fixture(params=sorted(LEDGERS))
+def scheme(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def open_store(scheme: str, tmp_path: Path) -> AsyncIterator[Open]:
+    """Open the ledger, or the same one again where it lasts."""
+    opened: list[Ledger] = []
+
+    def open_store() -> Ledger:
+        url = "memory" if scheme == "memory" else f"{scheme}:{tmp_path}/k/gateway.db"
+        opened.append(open_ledger(url))
+        return opened[-1]
+
+    yield open_store
+    for ledger in opened:
+        await ledger.aclose()
+
+
+@pytest.fixture
+def ledger(open_store: Open) -> Ledger:
+    return open_store()
+
+
+async def test_starts_empty(ledger: Ledger) -> None:
+    assert await all_of(ledger) == Total(0, 0, 0)
+    assert list(await ledger.of_run("acme", "run_1")) == []
+    assert list(await usage(ledger)) == []
+    assert list(await usage(ledger, "tenant")) == []
+
+
+@pytest.mark.parametrize("tags", [(), ("a",), ("a,b", "c\nd", "ключ", 'q"\\')])
+@pytest.mark.parametrize("priced", [True, False])
+async def test_gives_back_what_was_kept(
+    ledger: Ledger, tags: tuple[str, ...], priced: bool
+) -> None:
+    row = ROW._replace(tags=tags, priced=priced)
+
+    await ledger.append([row])
+
+    (kept,) = await ledger.of_run("acme", "run_1")
+    assert kept == row
+    assert type(kept.priced) is bool
+
+
+async def test_nothing_may_be_appended(ledger: Ledger) -> None:
+    await ledger.append([])
+
+    assert await all_of(ledger) == Total(0, 0, 0)
+
+
+class TestOnce:
+    async def test_a_row_counts_once_however_often_it_comes(self, ledger: Ledger) -> None:
+        await ledger.append([ROW])
+        await ledger.append([ROW, ROW])
+        await ledger.append([ROW, ROW._replace(attempt=2)])
+
+        assert await all_of(ledger) == Total(2 * 1234, 2 * 120, 2)
+
+    async def test_what_was_written_stays(self, ledger: Ledger) -> None:
+        await ledger.append([ROW])
+        await ledger.append([ROW._replace(cost_micro=1, kind=UNCERTAIN, output=0)])
+
+        assert list(await ledger.of_run("acme", "run_1")) == [ROW]
+
+    @pytest.mark.fault("P-11")
+    async def test_settlements_that_race_leave_one_row(self, ledger: Ledger) -> None:
+        rows = runs(40)
+
+        await asyncio.gather(*(ledger.append(order) for order in (rows, rows[::-1]) * 2))
+
+        assert (await all_of(ledger)).calls == 40
+
+    async def test_another_attempt_is_another_row(self, ledger: Ledger) -> None:
+        await ledger.append([ROW._replace(attempt=n) for n in (3, 1, 2)])
+
+        assert [row.attempt for row in await ledger.of_run("acme", "run_1")] == [1, 2, 3]
+
+
+class TestExpiredLeases:
+    async def test_it_counts_until_the_truth_arrives(self, ledger: Ledger) -> None:
+        await ledger.append([EXPIRED])
+        assert (await all_of(ledger)).cost_micro == 9_000
+
+        await ledger.append([ROW])
+
+        assert list(await ledger.of_run("acme", "run_1")) == [ROW]
+
+    @pytest.mark.parametrize("attempt", [1, 2, 7])
+    @pytest.mark.parametrize("kind", [EXACT, ESTIMATED, UNCERTAIN])
+    async def test_any_attempt_takes_its_place(
+        self, ledger: Ledger, attempt: int, kind: str
+    ) -> None:
+        real = ROW._replace(attempt=attempt, kind=kind)
+
+        await ledger.append([EXPIRED])
+        await ledger.append([real])
+
+        assert list(await ledger.of_run("acme", "run_1")) == [real]
+
+    @pytest.mark.parametrize("attempt", [1, 2])
+    async def test_it_comes_too_late_where_the_truth_is_known(
+        self, ledger: Ledger, attempt: int
+    ) -> None:
+        real = ROW._replace(attempt=attempt)
+
+        await ledger.append([real])
+        await ledger.append([EXPIRED])
+
+        assert list(await ledger.of_run("acme", "run_1")) == [real]
+
+    @pytest.mark.parametrize("turned", [False, True])
+    async def test_the_truth_wins_within_one_batch(self, ledger: Ledger, turned: bool) -> None:
+        rows = [EXPIRED, ROW._replace(attempt=2), ROW._replace(run_id="run_2")]
+
+        await ledger.append(rows[::-1] if turned else rows)
+
+        assert list(await ledger.of_run("acme", "run_1")) == [ROW._replace(attempt=2)]
+        assert (await all_of(ledger)).calls == 2
+
+    async def test_it_counts_once(self, ledger: Ledger) -> None:
+        await ledger.append([EXPIRED])
+        await ledger.append([EXPIRED, EXPIRED._replace(cost_micro=1)])
+
+        assert list(await ledger.of_run("acme", "run_1")) == [EXPIRED]
+
+    async def test_runs_and_tenants_are_told_apart(self, ledger: Ledger) -> None:
+        await ledger.append([EXPIRED, EXPIRED._replace(run_id="run_2")])
+        await ledger.append([ROW, ROW._replace(run_id="run_2", tenant="globex")])
+
+        assert [row.kind for row in await ledger.of_run("acme", "run_2")] == [LEASE_EXPIRED]
+        assert [row.kind for row in await ledger.of_run("globex", "run_2")] == [EXACT]
+
+
+class TestTotals:
+    @pytest.mark.parametrize(
+        ("field", "narrowed"),
+        [
+            ("key_id", Owner("acme", key_id="other")),
+            ("user", Owner("acme", user="other")),
+            ("session", Owner("acme", session="other")),
+            ("model", Owner("acme", model="other")),
+            ("agent", Owner("acme", agent="other")),
+        ],
+    )
+    async def test_an_owner_narrows(self, ledger: Ledger, field: str, narrowed: Owner) -> None:
+        await ledger.append(runs(3))
+        await ledger.append([ROW._replace(run_id="x", cost_micro=5, **{field: "other"})])
+
+        assert await ledger.total(narrowed, 0, 0) == Total(5, 120, 1)
+        assert (await all_of(ledger)).calls == 4
+
+    async def test_every_field_of_an_owner_counts_at_once(self, ledger: Ledger) -> None:
+        await ledger.append([ROW, ROW._replace(run_id="x", session="s2")])
+
+        owner = Owner("acme", "web", "u1", "s1", "fast", "bot")
+
+        assert await ledger.total(owner, 0, 0) == Total(1234, 120, 1)
+
+    @pytest.mark.parametrize(
+        ("start", "end", "calls"),
+        [
+            (0, 0, 3),
+            (NOON, 0, 2),
+            (NOON + 1, 0, 1),
+            (0, NOON, 1),
+            (0, NOON + 1, 2),
+            (NOON, NOON + 10, 1),
+            (NOON, NOON, 0),
+            (NOON, NOON + 11, 2),
+        ],
+    )
+    async def test_the_start_is_within_and_the_end_is_not(
+        self, ledger: Ledger, start: int, end: int, calls: int
+    ) -> None:
+        times = (NOON - 1, NOON, NOON + 10)
+        await ledger.append([ROW._replace(run_id=str(at), at_ms=at) for at in times])
+
+        assert (await ledger.total(Owner("acme"), start, end)).calls == calls
+
+    @pytest.mark.bug("K30")
+    @pytest.mark.contract("G-2")
+    async def test_a_tenant_never_sees_another(self, ledger: Ledger) -> None:
+        await ledger.append([ROW, ROW._replace(tenant="globex", cost_micro=7)])
+
+        assert (await all_of(ledger, "globex")).cost_micro == 7
+        assert await all_of(ledger, "") == Total(0, 0, 0)
+        assert await all_of(ledger, "ACME") == Total(0, 0, 0)
+        assert await all_of(ledger, "%") == Total(0, 0, 0)
+        assert list(await ledger.of_run("other", "run_1")) == []
+        assert [row.tenant for row in await ledger.of_run("globex", "run_1")] == ["globex"]
+
+
+class TestUsage:
+    @pytest.mark.parametrize("by", ["tenant", "key", "user", "session", "model", "provider", "served"])  # fmt: skip
+    async def test_groups(self, ledger: Ledger, by: str) -> None:
+        field = "key_id" if by == "key" else by
+        await ledger.append(runs(2, **{field: "b"}))
+        await ledger.append([ROW._replace(run_id="x", **{field: "a"})])
+
+        assert [(row.group, row.calls) for row in await usage(ledger, by)] == [
+            (("a",), 1),
+            (("b",), 2),
+        ]
+
+    async def test_days_are_those_of_utc(self, ledger: Ledger) -> None:
+        midnight = NOON - NOON % DAY_MS
+        times = (midnight - 1, midnight, midnight + DAY_MS - 1, midnight + DAY_MS, 0)
+        await ledger.append([ROW._replace(run_id=str(at), at_ms=at) for at in times])
+
+        assert [(row.group, row.calls) for row in await usage(ledger, "day")] == [
+            (("1970-01-01",), 1),
+            (("2026-09-20",), 1),
+            (("2026-09-21",), 2),
+            (("2026-09-22",), 1),
+        ]
+
+    async def test_groups_of_several_kinds_stand_in_the_order_asked_for(
+        self, ledger: Ledger
+    ) -> None:
+        for model, tenant in (("x", "b"), ("y", "a"), ("x", "ä"), ("x", "Z")):
+            await ledger.append([ROW._replace(tenant=tenant, model=model, run_id=tenant + model)])
+
+        assert [row.group for row in await usage(ledger, "model", "tenant")] == [
+            ("x", "Z"), ("x", "b"), ("x", "ä"), ("y", "a"),
+        ]  # fmt: skip
+
+    async def test_sums(self, ledger: Ledger) -> None:
+        await ledger.append([
+            ROW,
+            ROW._replace(attempt=2, kind=UNCERTAIN, output=0, reasoning=0, cost_micro=10),
+            ROW._replace(attempt=3, kind=ESTIMATED, output=1, priced=False, cost_micro=0),
+        ])  # fmt: skip
+
+        assert list(await usage(ledger)) == [
+            UsageRow((), 3, 300, 21, 120, 15, 14, 1244, uncertain=2, unpriced=1)
+        ]
+
+    @pytest.mark.parametrize(
+        ("narrowed", "calls"),
+        [
+            ({"tenant": "acme"}, 3),
+            ({"key_id": "cli"}, 2),
+            ({"model": "slow"}, 2),
+            ({"tenant": "acme", "key_id": "cli", "model": "slow"}, 1),
+            ({"start_ms": NOON + 1}, 1),
+            ({"end_ms": NOON + 1}, 4),
+            ({"tenant": "nobody"}, 0),
+            ({"end_ms": 0}, 0),
+        ],
+    )
+    async def test_a_query_narrows(
+        self, ledger: Ledger, narrowed: dict[str, object], calls: int
+    ) -> None:
+        await ledger.append([
+            ROW,
+            ROW._replace(attempt=2, model="slow", key_id="cli", at_ms=NOON + 1),
+            ROW._replace(attempt=3),
+            ROW._replace(tenant="globex", key_id="cli"),
+            ROW._replace(tenant="globex", attempt=2, model="slow"),
+        ])  # fmt: skip
+
+        assert sum(row.calls for row in await usage(ledger, **narrowed)) == calls
+
+    @pytest.mark.threat("T-6")
+    async def test_an_unknown_group_is_refused(self, ledger: Ledger) -> None:
+        await ledger.append([ROW])
+
+        for name in ("request_id", "cost_micro", "1; DROP TABLE gateway_ledger", ""):
+            with pytest.raises(ValueError, match="no group"):
+                await usage(ledger, name)
+
+
+class TestOddRows:
+    @pytest.mark.threat("T-6")
+    @pytest.mark.parametrize("text", ["a'b", 'a"b', "a;DROP TABLE x", "a%", "ключ", "{}", "$1"])
+    async def test_texts_are_data(self, ledger: Ledger, text: str) -> None:
+        row = ROW._replace(tenant=text, run_id=text, key_id=text, served=text, tags=(text,))
+
+        await ledger.append([row])
+
+        assert list(await ledger.of_run(text, text)) == [row]
+        assert (await ledger.total(Owner(text, key_id=text), 0, 0)).calls == 1
+        assert [found.group for found in await usage(ledger, "served")] == [(text,)]
+
+    async def test_texts_that_no_database_takes_are_mended(self, ledger: Ledger) -> None:
+        row = ROW._replace(served="a\0b\ud800", tags=("x\0", "y" * 2_000))
+
+        await ledger.append([row])
+
+        (kept,) = await ledger.of_run("acme", "run_1")
+        assert kept == row._replace(served="a\ufffdb?", tags=("x\ufffd", "y" * 512))
+
+    @pytest.mark.parametrize(
+        "field",
+        ["cost_micro", "input", "output", "cached", "cache_write", "reasoning", "attempt", "at_ms"],
+    )
+    @pytest.mark.parametrize("value", [-1, 2**63 - 1, 2**63, 2**64])
+    async def test_numbers_out_of_range_are_refused(
+        self, ledger: Ledger, field: str, value: int
+    ) -> None:
+        with pytest.raises(ValueError, match=f"{field} of run run_1"):
+            await ledger.append([ROW._replace(run_id="run_0"), ROW._replace(**{field: value})])
+
+        assert await all_of(ledger) == Total(0, 0, 0)
+
+    async def test_many_of_the_largest_amounts_add_up(self, ledger: Ledger) -> None:
+        await ledger.append(runs(4_000, cost_micro=MAX_AMOUNT, input=MAX_AMOUNT, output=MAX_AMOUNT))
+
+        assert await all_of(ledger) == Total(4_000 * MAX_AMOUNT, 8_000 * MAX_AMOUNT, 4_000)
+        assert (await usage(ledger))[0].cost_micro == 4_000 * MAX_AMOUNT
+
+
+async def test_large_batches_are_kept_whole(ledger: Ledger) -> None:
+    await ledger.append(runs(5_000))
+
+    assert (await all_of(ledger)).calls == 5_000
+
+
+async def test_many_tasks_may_share_a_ledger(ledger: Ledger) -> None:
+    async def work(number: int) -> None:
+        await ledger.append([ROW._replace(run_id=f"r{number}")])
+        assert (await all_of(ledger)).calls >= 1
+        assert len(await ledger.of_run("acme", f"r{number}")) == 1
+
+    await asyncio.gather(*(work(number) for number in range(60)))
+
+    assert (await all_of(ledger)).calls == 60
+
+
+async def test_a_closed_ledger_refuses(ledger: Ledger) -> None:
+    await ledger.aclose()
+    await ledger.aclose()
+
+    for call in (
+        lambda: ledger.append([ROW]),
+        lambda: all_of(ledger),
+        lambda: ledger.of_run("acme", "run_1"),
+        lambda: usage(ledger),
+    ):
+        with pytest.raises(StoreError) as caught:
+            await call()
+        assert caught.value.code == "state_unavailable"
+
+
+def test_an_unknown_kind_of_ledger_is_refused() -> None:
+    with pytest.raises(StoreError) as caught:
+        open_ledger("cloud://user:canary@host/db")
+
+    assert caught.value.code == "state_unavailable"
+    assert "canary" not in f"{caught.value} {caught.value.detail}"
+
+
+async def test_memory_keeps_the_last_runs_alone() -> None:
+    ledger = MemoryLedger(runs=3)
+    await ledger.append(runs(5))
+
+    assert (await all_of(ledger)).calls == 3
+    assert list(await ledger.of_run("acme", "run_000001")) == []
+    assert len(await ledger.of_run("acme", "run_000004")) == 1
+
+
+@pytest.mark.parametrize(
+    "scheme", [name for name in sorted(LEDGERS) if name != "memory"], indirect=True
+)
+class TestLasting:
+    async def test_what_was_kept_is_there_after_a_restart(self, open_store: Open) -> None:
+        first = open_store()
+        await first.append([ROW])
+        await first.aclose()
+
+        assert list(await open_store().of_run("acme", "run_1")) == [ROW]
+
+    @pytest.mark.fault("P-11")
+    async def test_processes_that_race_leave_one_row(self, open_store: Open) -> None:
+        writers = [open_store() for _ in range(4)]
+        rows = runs(300)
+
+        await asyncio.gather(
+            *(w.append(rows if n % 2 else rows[::-1]) for n, w in enumerate(writers))
+        )
+
+        assert (await all_of(writers[0])).calls == 300
+
+    @pytest.mark.fault("P-11")
+    async def test_the_truth_and_the_end_of_a_lease_may_race(self, open_store: Open) -> None:
+        owner, sweeper = open_store(), open_store()
+
+        for number in range(25):
+            name = f"race_{number}"
+            real = ROW._replace(run_id=name, attempt=2)
+            await asyncio.gather(
+                owner.append([real]), sweeper.append([EXPIRED._replace(run_id=name)])
+            )
+            assert list(await owner.of_run("acme", name)) == [real]
