@@ -1,7 +1,7 @@
 """From what was written to a checked tree: references, overrides, models, agreement of sections."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,6 +10,7 @@ from gateway.config.chain import is_chain, shaped
 from gateway.config.checks import check_tree
 from gateway.config.complaints import complaints
 from gateway.config.errors import ConfigError, Mistake
+from gateway.config.files import Files
 from gateway.config.node import Node, View
 from gateway.config.references import Secret, Unresolved, resolve
 from gateway.config.schema import Tree
@@ -25,6 +26,7 @@ class Origin:
     middleware: Collection[str] | None
     overrides: Mapping[str, object]
     absent: Collection[str] = ()
+    files: Files = field(default_factory=Files)
 
 
 def build(
@@ -42,7 +44,7 @@ def build(
     """
     mistakes = list(mistakes)
     used = referred(root).union(referred_to)
-    _resolve(root, origin.environ, mistakes)
+    _resolve(root, origin, mistakes)
     wrong, notes = override(root, origin.environ, origin.overrides, used)
     mistakes += wrong
     if whole:
@@ -63,14 +65,15 @@ def referred(root: Node) -> set[str]:
     }
 
 
-def _resolve(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> None:
+def _resolve(root: Node, origin: Origin, mistakes: list[Mistake]) -> None:
     """Put secrets where references stand."""
     for view in View(root).walk():
         value = view.node.value
         if not isinstance(value, str):
             continue
         try:
-            secret = resolve(value, environ, Path(view.node.place.file).parent)
+            folder = Path(view.node.place.file).parent
+            secret = resolve(value, origin.environ, folder, origin.files)
         except Unresolved as error:
             mistakes.append(view.mistake(str(error)))
             # Something that every field takes, so that this stays the only mistake of the place.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.config.errors import Mistake, Place, did_you_mean
+from gateway.config.files import Files
 from gateway.config.node import Node
 from gateway.config.reading import read
 
@@ -71,13 +72,14 @@ class Written:
     whole: bool
 
 
-def gather(path: Path) -> Written:
+def gather(path: Path, source: Files) -> Written:
     """Return the merged tree of a file or folder."""
-    found = files_of(path)
+    found = files_of(path) if source.listed is None else Found(list(source.listed), [])
+    source.listed = tuple(found.files)
     files, wrong, whole = found.files, found.mistakes, found.whole
     root: dict[str, Node] = {}
     for file in files:
-        document = read(file)
+        document = read(file, source)
         wrong.extend(document.mistakes)
         if document.root is None:
             whole = False

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gateway.config.build import Origin, build, referred
 from gateway.config.default import data_directory, place_database
+from gateway.config.files import Files
 from gateway.config.loader import load
 from gateway.config.node import Node, View
 from gateway.config.schema import Tree
@@ -34,7 +35,7 @@ def load_key_settings(
         return _settings(tree, tuple(tree.models))
     from gateway.config.folder import gather
 
-    written = gather(path)
+    written = gather(path, Files())
     needed = _needed(View(written.root))
     origin = Origin(environ, known_kinds, None, {})
     # Names across sections cannot be checked here: only a part of them is there.

@@ -6,6 +6,7 @@ from pathlib import Path
 from gateway.config.build import Origin, build
 from gateway.config.default import data_directory, default_tree, place_database
 from gateway.config.errors import ConfigError, Mistake
+from gateway.config.files import Files
 from gateway.config.schema import Tree
 
 
@@ -18,13 +19,15 @@ def load(
     absent_middleware: Collection[str] = (),
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
+    files: Files | None = None,
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
     `known_kinds` are the provider kinds with their usual variables: `{"openai": ("OPENAI_API_KEY",)}`.
     `known_middleware` None takes any kind in a chain; `absent_middleware` protects, and is refused as such while
     this version cannot run it. `overrides`: `{"server.port": 8080}`.
-    `found` are kinds whose server answers on this machine; only the built-in default takes them up.
+    `found` are kinds whose server answers on this machine; only the built-in default takes them up. `files` keep
+    what was read, also of a configuration with mistakes.
     """
     data_dir, notes = data_directory(environ)
     if path is None:
@@ -32,9 +35,15 @@ def load(
         return tree.with_origin((), (*notes, *tree.notes))
     from gateway.config.folder import gather
 
-    written = gather(path)
-    origin = Origin(environ, known_kinds, known_middleware, overrides or {}, absent_middleware)
+    files = files or Files()
+    written = gather(path, files)
+    origin = Origin(
+        environ, known_kinds, known_middleware, overrides or {}, absent_middleware, files
+    )
     tree = build(written.root, origin, written.mistakes, whole=written.whole)
+    for provider in tree.providers.values():
+        if provider.ca_file is not None:
+            files.note(Path(provider.ca_file))
     return place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
 
 

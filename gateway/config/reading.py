@@ -9,6 +9,7 @@ from typing import cast
 import yaml
 
 from gateway.config.errors import ConfigError, Mistake, Place
+from gateway.config.files import Files
 from gateway.config.node import Node
 from gateway.config.scalar import scalar
 
@@ -28,12 +29,11 @@ class Document:
     mistakes: tuple[Mistake, ...]
 
 
-def read(path: Path) -> Document:
-    """Return what a YAML file says."""
+def read(path: Path, files: Files | None = None) -> Document:
+    """Return what a YAML file says; `files` keep what was read."""
     name = str(path)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = (files or Files()).read(path, MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "this is no path"
         return _refused(Place(name), f"cannot be read: {reason}")

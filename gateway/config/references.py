@@ -2,7 +2,6 @@
 
 import hmac
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Never, Self, cast
@@ -13,6 +12,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from gateway.config.errors import did_you_mean
+from gateway.config.files import Files
 
 MASK = "****"
 MAX_FILE_BYTES = 65_536
@@ -116,12 +116,19 @@ class Unresolved(Exception):
     """What is wrong with a reference, in words that name no value."""
 
 
-def resolve(text: str, environ: Mapping[str, str], folder: Path) -> Secret | None:
-    """Return what a reference stands for, or None for any other text; raises Unresolved."""
+def resolve(
+    text: str, environ: Mapping[str, str], folder: Path, files: Files | None = None
+) -> Secret | None:
+    """Return what a reference stands for, or None for any other text; raises Unresolved.
+
+    `files` keep what was read.
+    """
     if text.startswith("env:"):
         return _from_environment(text, environ)
     if text.startswith("file:") and len(text) > len("file:"):
-        return Secret(_from_file(folder / text.removeprefix("file:")), referred=True)
+        return Secret(
+            _from_file(folder / text.removeprefix("file:"), files or Files()), referred=True
+        )
     return None
 
 
@@ -140,13 +147,12 @@ def _from_environment(text: str, environ: Mapping[str, str]) -> Secret:
     raise Unresolved(f"the environment variable {name} {state}{near}")
 
 
-def _from_file(path: Path) -> str:
+def _from_file(path: Path, files: Files) -> str:
     """Read a secret file; one line end after the text does not count."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        if not files.is_regular(path):
             raise Unresolved(f"{path} is not a regular file")
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = files.read(path, MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise Unresolved(f"{path} cannot be read: {reason}") from None
