@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvloop
 
 from gateway.chain.compile import Compiler
 from gateway.chain.explain import describe
+from gateway.chain.layers import Chains
 from gateway.chain.local import local_door
 from gateway.chain.snapshot import Current
 from gateway.config.schema import Tree
@@ -35,6 +36,7 @@ from gateway.server.listener import Edge, Listener, admin_listener, bind, data_l
 from gateway.server.record import Recorder
 from gateway.server.serve import Admission, Handler
 from gateway.server.supervisor import Seat, Supervisor
+from gateway.middleware.ports import Ports
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Registry, read
 from gateway.telemetry.exposition import Exposition
@@ -65,12 +67,13 @@ class Worker:
         self._inflight = InFlight()
         self.drain = Drain(self._inflight, tree.server.drain_s, tree.server.announce_s)
         self._client = Client(spawn=self._inflight.spawn)
-        self._compiler = Compiler(self._client, HealthBook(), local_door, redactor)
+        self._engine = Engine(self._metrics, redactor)
+        chains = Chains(self._engine.trip, Ports(self._metrics, *(cast("Any", None),) * 3))
+        self._compiler = Compiler(self._client, HealthBook(), local_door, redactor, chains)
         self._follower = KeyFollower(keys, self._take_keys)
         self._current = Current(self._compiler.compile(tree, self._follower.first(), 1))
         self._metrics.config_generation.set(1)
         self._lag = LagSampler(self._metrics, lambda: sink.lost)
-        self._engine = Engine(self._metrics, redactor)
 
     def _take_keys(self, rows: Iterable[StoredKey]) -> None:
         """Swap the snapshot for one with these keys; called off the loop, so the last step is one assignment."""

@@ -1,7 +1,9 @@
 """Which models a tenant and a key may call: worked out at load, never wider than what is listed (T-9, K30)."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from gateway.chain.compiled import BARE, Chain
 from gateway.chain.plan import Model, Pattern, Principal, Target
 
 
@@ -10,14 +12,15 @@ def grant(
     names: Iterable[str],
     models: Mapping[str, Model],
     accounts: Mapping[str, Target],
+    chain: Chain = BARE,
 ) -> Principal:
-    """Return what a tenant may call: the configured models that its list opens."""
+    """Return what a tenant may call, and through which chain: the configured models that its list opens."""
     exact = {name: model for name, model in models.items() if "*" not in name}
     patterns = [
         Pattern(model.prefix, model.suffix, model) for name, model in models.items() if "*" in name
     ]
     opened, opened_patterns = _restrict(names, exact, patterns)
-    return Principal(tenant, "", opened, opened_patterns, accounts, None)
+    return Principal(tenant, "", opened, opened_patterns, accounts, None, chain)
 
 
 def narrow(
@@ -28,11 +31,9 @@ def narrow(
     A key with a list of models cannot name providers: what it may do there could not be told from the list.
     """
     if names is None:
-        return Principal(
-            tenant.tenant, key_id, tenant.models, tenant.patterns, tenant.accounts, expires
-        )
+        return replace(tenant, key_id=key_id, expires=expires)
     exact, patterns = _restrict(names, tenant.models, tenant.patterns)
-    return Principal(tenant.tenant, key_id, exact, patterns, {}, expires)
+    return Principal(tenant.tenant, key_id, exact, patterns, {}, expires, tenant.chain)
 
 
 def opens(name: str, listed: Iterable[str], models: Iterable[str]) -> bool:

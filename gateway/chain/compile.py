@@ -5,6 +5,7 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 from gateway.chain.access import grant, narrow
+from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
 from gateway.chain.snapshot import Snapshot
 from gateway.config import models as config_models
@@ -29,15 +30,21 @@ class Compiler:
     """Builds snapshots; what outlives one (pools, health) is found again by identity."""
 
     def __init__(
-        self, client: Client, health: HealthBook, local_door: LocalDoor, redactor: Redactor
+        self,
+        client: Client,
+        health: HealthBook,
+        local_door: LocalDoor,
+        redactor: Redactor,
+        chains: Chains,
     ) -> None:
         self._client = client
         self._health = health
         self._local_door = local_door
         self._redactor = redactor
+        self._chains = chains
 
     def compile(self, tree: Tree, stored: Iterable[StoredKey], generation: int) -> Snapshot:
-        """Build the snapshot of a checked tree and the keys of the key store."""
+        """Build the snapshot of a checked tree and the keys of the key store; raises ConfigError."""
         accounts = {name: self._account(name, entry) for name, entry in tree.providers.items()}
         models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
         rows: dict[str, list[StoredKey]] = {}
@@ -45,8 +52,10 @@ class Compiler:
             if not row.revoked:
                 rows.setdefault(row.tenant, []).append(row)
         principals: dict[bytes, Principal] = {}
+        builder = self._chains.builder(tree, models)
         for name, tenant in tree.tenants.items():
-            base = grant(name, tenant.models, models, self._own(tenant, accounts))
+            chain = builder.build(name, tree.chain_of(name))
+            base = grant(name, tenant.models, models, self._own(tenant, accounts), chain)
             for key in tenant.keys:
                 expires = key.expires.timestamp() if key.expires else None
                 digest = bytes.fromhex(key.digest.removeprefix("sha256:"))
@@ -54,6 +63,7 @@ class Compiler:
             for row in rows.get(name, ()):
                 digest = bytes.fromhex(row.hash.removeprefix("sha256:"))
                 principals.setdefault(digest, narrow(base, row.id, row.models, row.expires))
+        builder.finish()
         return Snapshot(generation, principals)
 
     def _account(self, name: str, entry: config_providers.Provider) -> Account:

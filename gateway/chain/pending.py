@@ -7,6 +7,7 @@ guardrail, ...) is refused: nobody may believe in a guard that is not there.
 from collections.abc import Iterator
 
 from gateway.config.schema import Tree
+from gateway.middleware.registry import KINDS
 
 PENDING = ("retry", "fallback", "hedge", "semantic_cache")
 PROTECTING = ("budget", "limits", "guardrail", "tool_approval", "idempotency")
@@ -16,7 +17,11 @@ def pending_notes(tree: Tree) -> Iterator[str]:
     """Yield what the operator must be told about settings and each tenant's chain."""
     yield from setting_notes(tree)
     for name in sorted(tree.tenants):
-        kinds = [layer.kind for layer in tree.chain_of(name) if layer.mode != "off"]
+        kinds = [
+            layer.kind
+            for layer in tree.chain_of(name)
+            if layer.mode != "off" and layer.kind in PENDING and layer.kind not in KINDS
+        ]
         if kinds:
             yield f"tenant {name}: not active in this version: {', '.join(kinds)}"
 

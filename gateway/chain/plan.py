@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from gateway.chain.compiled import BARE, Chain
 from gateway.core import codec
+from gateway.core.money import Price
 from gateway.core.status import Status
 from gateway.dialects.base import Dialect, StreamRules
 from gateway.providers.base import Provider
@@ -83,6 +85,11 @@ class Model:
         """Whether anything is known that could rule a request out."""
         return (self.supports, self.context_tokens, self.max_output_tokens) != (None, None, None)
 
+    def prices(self, asked: str) -> tuple[Price | None, ...]:
+        """Return the price at each target; see `core.call.ModelRef`."""
+        del asked
+        return tuple(None for _ in self.targets)
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -105,7 +112,8 @@ class Pattern:
 class Principal:
     """A caller: tenant, key id, and what this key may call. `expires` is in seconds since the epoch.
 
-    `accounts` are the providers whose files, batches and model lists belong to this tenant alone.
+    `accounts` are the providers whose files, batches and model lists belong to this tenant alone. `chain` is what
+    every call passes through.
     """
 
     tenant: str
@@ -114,3 +122,4 @@ class Principal:
     patterns: tuple[Pattern, ...]
     accounts: Mapping[str, Target]
     expires: float | None
+    chain: Chain = BARE

@@ -7,14 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gateway.chain import explain
-from gateway.chain.pending import PENDING, PROTECTING
+from gateway.chain.layers import check_chains, known_middleware
+from gateway.chain.pending import PROTECTING
 from gateway.cli.keys import run_keys
-from gateway.config.errors import ConfigError
+from gateway.config.errors import ConfigError, Mistake
 from gateway.config.key_settings import KeySettings, load_key_settings
-from gateway.config.loader import check, load
+from gateway.config.loader import load
 from gateway.config.schema import Tree
 from gateway.core import codec
 from gateway.core.errors import StoreError
+from gateway.middleware.registry import KINDS
 from gateway.providers.registry import PROVIDERS
 from gateway.version import VERSION
 
@@ -53,21 +55,19 @@ def load_tree(
         path,
         environ=os.environ,
         known_kinds=known_kinds(),
-        known_middleware=PENDING,
-        absent_middleware=PROTECTING,
+        known_middleware=known_middleware(),
+        absent_middleware=[kind for kind in PROTECTING if kind not in KINDS],
         overrides=overrides,
         found=found,
     )
 
 
 def _check(options: argparse.Namespace) -> int:
-    mistakes = check(
-        options.path,
-        environ=os.environ,
-        known_kinds=known_kinds(),
-        known_middleware=PENDING,
-        absent_middleware=PROTECTING,
-    )
+    try:
+        check_chains(load_tree(options.path))
+        mistakes: Sequence[Mistake] = ()
+    except ConfigError as error:
+        mistakes = error.mistakes
     for mistake in mistakes:
         print(mistake)
     if mistakes:
@@ -86,6 +86,7 @@ def _explain(options: argparse.Namespace) -> int:
         if wanted is not None and wanted not in known:
             print(f"there is no {kind} {wanted!r}", file=sys.stderr)
             return MISTAKE
+    check_chains(tree)
     plan = explain.describe(tree, options.tenant, options.model)
     if options.json:
         print(codec.encode(plan).decode())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gateway.config.chain import is_chain, shaped
+from gateway.config.chain import is_chain, members, shaped
 from gateway.config.checks import check_tree
 from gateway.config.complaints import complaints
 from gateway.config.errors import ConfigError, Mistake
@@ -116,8 +116,7 @@ def _data(view: View) -> object:
             return [{key: _data(each) for key, each in view.entries().items()}]
         return {key: _data(each) for key, each in view.entries().items()}
     if isinstance(value, list):
-        members = view.items()
         if is_chain(view.path):
-            return [shaped(each, _data(each)) for each in members]
-        return [_data(each) for each in members]
+            return [shaped(each, _data(each)) for each in members(view)]
+        return [_data(each) for each in view.items()]
     return value

@@ -9,10 +9,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from gateway.config.base import Block, ModelName, Name, Raw, Some, Text
-from gateway.config.errors import Mistake, Path, Place, did_you_mean
-from gateway.config.node import View
+from gateway.config.errors import Mistake, Path, Place, did_you_mean, dotted
+from gateway.config.node import Node, View, from_data
 
 STACK = "stack"
+PLUGIN = "plugin"
 COMMON = frozenset({"id", "mode", "log", "for_tools", "when"})
 
 
@@ -34,13 +35,23 @@ class ChainEntry(Block):
         default="enforce",
         description="`shadow`: evaluate, count and report, change no answer; `off`: left out.",
     )
-    log: bool = Field(default=False, description="Log what it decides.")
+    log: bool = Field(default=True, description="Show its steps in traces.")
     for_tools: Some[Text] | None = Field(
-        default=None, description="Only for calls with one of these tools."
+        default=None, description="Its tool hooks see calls of these tools alone."
     )
     when: When | None = Field(default=None, description="Only for these calls.")
     options: Raw = Field(default_factory=dict[str, object], description="Options of the kind.")
+    plugin: str = Field(default="", description="The file and the class behind a plug-in.")
     place: Place
+    path: str = ""
+    places: Mapping[str, Place] = Field(default_factory=dict[str, Place])
+
+    def node(self) -> Node:
+        """Return the options with their places, to complain of them."""
+        node = from_data(dict(self.options), self.place)
+        for name, child in cast("dict[str, Node]", node.value).items():
+            child.place = child.key_place = self.places.get(name, self.place)
+        return node
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -49,7 +60,7 @@ class ChainEntry(Block):
         inner = handler.resolve_ref_schema(handler(schema))
         properties = cast("dict[str, Any]", inner["properties"])
         common = {name: properties[name] for name in sorted(COMMON)}
-        for name in ("kind", "options", "place", *COMMON):
+        for name in ("kind", "options", "plugin", "place", "path", "places", *COMMON):
             properties.pop(name)
         inner.pop("required", None)
         inner.pop("type", None)
@@ -64,7 +75,21 @@ class ChainEntry(Block):
                 "maxProperties": 1,
                 "properties": {STACK: {"type": "string", "description": "Name of a stack."}},
                 "additionalProperties": {"type": ["object", "null"], "properties": common},
+                "not": {"required": [PLUGIN]},
             },
+            {
+                "type": "object",
+                "required": [PLUGIN],
+                "properties": {
+                    PLUGIN: {
+                        "type": "string",
+                        "pattern": r"^.+\.py:\w+$",
+                        "description": "`file.py:Name`, relative to the configuration.",
+                    },
+                    **common,
+                },
+            },
+            {"type": "array", "description": "Entries that stand together; the same as without."},
         ]
         return inner
 
@@ -77,13 +102,47 @@ def shaped(view: View, data: object) -> dict[str, object]:
     place = view.node.place
     block = cast("dict[str, object]", data) if isinstance(data, dict) else {}
     name = data if isinstance(data, str) else "none"
+    if PLUGIN in block:
+        return _shaped_plugin(view, block)
     kind, inside = next(iter(block.items())) if len(block) == 1 else (name, None)
     if kind == STACK and isinstance(inside, str):
         return {"kind": STACK, "id": inside, "options": {"name": inside}, "place": place}
     fields = cast("dict[str, object]", inside) if isinstance(inside, dict) else {}
     common = {name: value for name, value in fields.items() if name in COMMON}
     options = {name: value for name, value in fields.items() if name not in COMMON}
-    return {"id": kind, **common, "kind": kind, "options": options, "place": place}
+    places = {name: each.node.key_place for name, each in view.entries(kind).items()}
+    return {
+        "id": kind,
+        **common,
+        "kind": kind,
+        "options": options,
+        "place": place,
+        "path": dotted((*view.path, kind)),
+        "places": places,
+    }
+
+
+def _shaped_plugin(view: View, block: dict[str, object]) -> dict[str, object]:
+    source = str(block[PLUGIN])
+    fields = {name: value for name, value in block.items() if name != PLUGIN}
+    return {
+        "id": source.rpartition(":")[2] or PLUGIN,
+        **{name: value for name, value in fields.items() if name in COMMON},
+        "kind": PLUGIN,
+        "plugin": source,
+        "options": {name: value for name, value in fields.items() if name not in COMMON},
+        "place": view.node.place,
+        "path": dotted(view.path),
+        "places": {name: each.node.key_place for name, each in view.entries().items()},
+    }
+
+
+def members(chain: View) -> list[View]:
+    """Return the entries of a written chain, nested lists flattened in order (W-HELP-1)."""
+    found: list[View] = []
+    for item in chain.items():
+        found.extend(members(item) if isinstance(item.node.value, list) else [item])
+    return found
 
 
 def is_chain(path: Path) -> bool:
@@ -112,6 +171,12 @@ def written(view: View) -> Written | Mistake:
     value = view.node.value
     if isinstance(value, str):
         return Written(view, value, value, None)
+    if isinstance(value, dict) and PLUGIN in value:
+        source = view.text(PLUGIN) or ""
+        file, colon, name = source.rpartition(":")
+        if not (colon and file.endswith(".py") and name.isidentifier()):
+            return view.mistake("plugin must be written file.py:Name")
+        return Written(view, PLUGIN, view.text("id") or name, None)
     if not isinstance(value, dict) or len(value) != 1:
         return view.mistake("must be a name (retry) or one key with its options (retry: {...})")
     [(kind, inside)] = view.entries().items()
@@ -144,7 +209,7 @@ def check_chain(
     """Return what is wrong with the names in one chain; `known` None takes any kind, `absent` are not made yet."""
     found: list[Mistake] = []
     seen: dict[str, Place] = {}
-    for item in chain.items():
+    for item in members(chain):
         entry = written(item)
         if isinstance(entry, Mistake):
             found.append(entry)
@@ -153,7 +218,7 @@ def check_chain(
             name = item.get(STACK) or item
             near = did_you_mean(entry.stack, stacks)
             found.append(name.mistake(f"there is no stack {name.quoted()}{near}"))
-        if entry.kind != STACK and known is not None and entry.kind not in known:
+        if entry.kind not in {STACK, PLUGIN} and known is not None and entry.kind not in known:
             found.append(item.mistake(_unknown(entry.kind, known, absent)))
         for name in ids(entry, stacks, frozenset()):
             if name in seen:
@@ -167,7 +232,7 @@ def check_chain(
 def _unknown(kind: str, known: Collection[str], absent: Collection[str]) -> str:
     if kind in absent:
         return f'"{kind}" is not in this version: it protects somebody, so it is not taken without effect'
-    return f'there is no middleware "{kind}"{did_you_mean(kind, {*known, *absent, STACK})}'
+    return f'there is no middleware "{kind}"{did_you_mean(kind, {*known, *absent, STACK, PLUGIN})}'
 
 
 def ids(entry: Written, stacks: dict[str, View], inside: frozenset[str]) -> list[str]:
@@ -176,10 +241,10 @@ def ids(entry: Written, stacks: dict[str, View], inside: frozenset[str]) -> list
         return [entry.id] if entry.id else []
     if entry.stack in inside or entry.stack not in stacks:
         return []
-    members = [written(item) for item in stacks[entry.stack].items()]
+    inner = [written(item) for item in members(stacks[entry.stack])]
     within = inside | {entry.stack}
     return [
-        name for each in members if isinstance(each, Written) for name in ids(each, stacks, within)
+        name for each in inner if isinstance(each, Written) for name in ids(each, stacks, within)
     ]
 
 
@@ -193,7 +258,7 @@ def cycles(stacks: dict[str, View]) -> list[Mistake]:
 
 
 def _reached(stack: View, stacks: dict[str, View], seen: frozenset[str]) -> frozenset[str]:
-    for item in stack.items():
+    for item in members(stack):
         name = item.text(STACK)
         if name is not None and name in stacks and name not in seen:
             seen = _reached(stacks[name], stacks, seen | {name})

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from gateway.config.chain import COMMON, check_chain, cycles, is_chain
+from gateway.config.chain import COMMON, check_chain, cycles, is_chain, members
 from gateway.config.errors import Mistake, did_you_mean
 from gateway.config.keys import hash_key
 from gateway.config.node import Node, View
@@ -54,7 +54,7 @@ def _empty(view: View) -> Iterator[Mistake]:
 
 def _empty_entries(chain: View) -> Iterator[Mistake]:
     """Find the same in a chain; of the options, which are not read here, only keys without a value."""
-    for item in chain.items():
+    for item in members(chain):
         if item.node.bare:
             yield item.mistake("is empty: name a middleware or remove it")
         for kind, inside in item.entries().items():

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config.chain import is_chain
+from gateway.config.chain import PLUGIN, is_chain, members
 from gateway.config.errors import Mistake, Path, did_you_mean, mistake
 from gateway.config.node import Node, View
 
@@ -98,15 +98,22 @@ def _nearest(view: View, path: Path) -> tuple[View, Path]:
     for at, part in enumerate(path):
         if isinstance(part, int) and isinstance(view.node.value, dict):
             continue  # one row where a list of rows may stand
-        if in_entry:
+        if in_entry and PLUGIN not in view.entries():
             # The fields of an entry stand below its only key.
             view = next(iter(view.entries().values()), view)
-        child = view.get(part)
+        child = _member(view, part) if isinstance(part, int) else view.get(part)
         if child is None:
             return view, path[at:]
         in_entry = isinstance(part, int) and is_chain(view.path)
         view = child
     return view, ()
+
+
+def _member(view: View, at: int) -> View | None:
+    if not is_chain(view.path):
+        return view.get(at)
+    entries = members(view)
+    return entries[at] if at < len(entries) else None
 
 
 def _known_keys(model: type[BaseModel], path: Path) -> list[str]:

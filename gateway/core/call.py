@@ -117,7 +117,8 @@ End = Callable[["Run"], None]
 class Run:
     """One request of a caller, from its head to its last byte.
 
-    Times are seconds of the monotonic clock. `id` is the gateway's own and unique, `request_id` may be the caller's.
+    Times are seconds of the monotonic clock. `id` is the gateway's own and unique, `request_id`
+    may be the caller's. `path` is the route's, as clients write it (`/v1/chat/completions`).
     `model` is the configured name that metrics and logs may show; `asked` is what the caller wrote. `code` is the
     machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
     was complete. `charges` holds one entry per upstream call that has ended. `trace` takes what layers do.
@@ -143,6 +144,7 @@ class Run:
         "key_id",
         "model",
         "needs",
+        "path",
         "provider",
         "request_id",
         "session",
@@ -168,6 +170,7 @@ class Run:
         self.tenant = ""
         self.key_id = ""
         self.agent = ""
+        self.path = ""
         self.model = "other"
         self.asked = ""
         self.session = ""

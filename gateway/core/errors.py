@@ -153,10 +153,12 @@ class GatewayError(Exception):
     """A failure with a machine code of `CODES`.
 
     `message` replaces the row's public text; `http` its HTTP status (an upstream's own status, relayed);
-    `retry_after_s` becomes `retry-after`; `param` names the field at fault; `details` is public and machine-readable.
+    `retry_after_s` becomes `retry-after`; `param` names the field at fault;
+    `details` is public and machine-readable.
     `classified` False: nothing tells what kind of failure it is (always retried, never failed over). `reason` is
     `context` or `content_policy` where a provider refused a request for what it holds, `quota` where its money is
-    out. `transport`: the connection failed, not the request. `spent`: a layer has repeated the call as often as it may.
+    out. `transport`: the connection failed, not the request. `spent`: a layer has repeated the call as often as
+    it may.
     """
 
     classified = True

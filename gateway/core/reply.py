@@ -30,10 +30,17 @@ class Stream(Protocol):
     headers: Headers
     finished: bool
     length: int | None
-    usage: Usage | None
+
+    @property
+    def usage(self) -> Usage | None:
+        """Return the tokens counted so far."""
+        ...
 
     def before_end(self, hook: BeforeEnd) -> None:
-        """Have a hook called when the answer is complete and its last bytes have not gone out; inner layers first."""
+        """Have a hook called when the answer is complete and its last bytes have not gone out.
+
+        Hooks of inner layers come first.
+        """
         ...
 
     async def next(self) -> bytes:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gateway.core.errors import GatewayError, UpstreamError
+from gateway.core.reply import Whole
 from gateway.core.usage import Usage
 
 Redactor = Callable[[str], str]
@@ -47,23 +48,26 @@ class StreamRules:
 
     `hide_usage`: the client did not ask for the usage chunk. `done_required`: this provider always sends its
     terminator, so a stream without it was cut. `secrets` filters what a provider says in an error.
+    `reasoning_outside`: it counts reasoning tokens beside the output.
     """
 
     hide_usage: bool
     done_required: bool
     max_event_bytes: int = 1 << 20
     secrets: Redactor = unredacted
+    reasoning_outside: bool = False
 
 
 class Watcher(Protocol):
     """Looks at one stream going by: sync, bytes in and out, bounded.
 
     `real` tells whether the last feed held an event that was more than a comment; `events` counts them (comments
-    in the middle of a burst too). `broken` counts data frames that are no JSON, `surplus` events after the end.
+    in the middle of a burst too). `begun` once content went by: text, reasoning, a tool call, an end. `broken` counts data frames that are no JSON, `surplus` events after the end.
     """
 
     usage: Usage | None
     done: bool
+    begun: bool
     events: int
     broken: int
     surplus: int
@@ -120,9 +124,14 @@ class Dialect(Protocol):
         ...
 
     def read_answer(
-        self, endpoint: str, body: bytes, secrets: Redactor = unredacted
+        self,
+        endpoint: str,
+        body: bytes,
+        secrets: Redactor = unredacted,
+        *,
+        reasoning_outside: bool = False,
     ) -> Usage | None:
-        """Check a whole success answer and return its usage.
+        """Check a whole success answer and return its usage, reasoning included in its output.
 
         Raises UpstreamError `upstream_invalid_response`, or AnswerIsError for an error under a success status.
         """
@@ -134,4 +143,8 @@ class Dialect(Protocol):
 
     def synthesise(self, endpoint: str, body: bytes, include_usage: bool) -> bytes:  # noqa: FBT001
         """Return a whole answer as a valid stream, for an upstream that ignored `stream`."""
+        ...
+
+    def answer(self, endpoint: str, model: str, text: str, request_id: str) -> Whole:
+        """Return a whole answer of this text that no provider was asked for."""
         ...

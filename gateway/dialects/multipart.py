@@ -23,10 +23,10 @@ def find_field(body: bytes, content_type: bytes, name: bytes) -> tuple[int, int]
     A field given twice, or a part whose head could be read in two ways, is refused: what was checked is what the
     provider reads. Raises InputError `invalid_request`.
     """
-    match = _BOUNDARY.match(content_type)
-    if match is None:
+    boundary = boundary_of(content_type)
+    if not boundary:
         raise _refused("The content type names no boundary.")
-    delimiter = b"--" + (match.group(1) or match.group(2))
+    delimiter = b"--" + boundary
     if not body.startswith(delimiter):
         raise _refused("The form does not begin with its boundary.")
     found: tuple[int, int] | None = None
@@ -47,6 +47,12 @@ def find_field(body: bytes, content_type: bytes, name: bytes) -> tuple[int, int]
             found = (head_end + 4, max(end, head_end + 4))
         at = end + 2 + len(delimiter)
     raise _refused("The form has too many parts.")
+
+
+def boundary_of(content_type: bytes) -> bytes:
+    """Return the boundary that the content type of a form names; nothing when it is no form."""
+    match = _BOUNDARY.match(content_type)
+    return b"" if match is None else match.group(1) or match.group(2)
 
 
 def _read_head(head: bytes) -> tuple[bytes, bool]:

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from gateway.core import codec
 from gateway.core.errors import GatewayError, UpstreamError
+from gateway.core.reply import Headers, Whole
 from gateway.core.usage import Usage
 from gateway.dialects.base import (
     AnswerIsError,
@@ -20,9 +21,10 @@ from gateway.dialects.openai_errors import (
     render_provider_error,
 )
 from gateway.dialects.openai_stream import StreamWatcher
-from gateway.dialects.openai_synth import synthesise
+from gateway.dialects.openai_synth import compose, synthesise
 from gateway.dialects.openai_usage import Counts, usage_from, usage_of
 
+_JSON: Headers = ((b"content-type", b"application/json"),)
 _WITH_FINISH = frozenset({"chat", "completions"})
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
@@ -104,7 +106,12 @@ class OpenAIChat:
         return error_class(error, http)
 
     def read_answer(
-        self, endpoint: str, body: bytes, secrets: Redactor = unredacted
+        self,
+        endpoint: str,
+        body: bytes,
+        secrets: Redactor = unredacted,
+        *,
+        reasoning_outside: bool = False,
     ) -> Usage | None:
         """Check a whole success answer and return its usage."""
         if not body.isascii():
@@ -114,10 +121,10 @@ class OpenAIChat:
             try:
                 answer = decode(body)
             except _BAD:
-                return _read_slowly(endpoint, body, secrets)
+                return _read_slowly(endpoint, body, secrets, outside=reasoning_outside)
             if isinstance(answer, _GoodData) or answer.choices:
-                return usage_from(answer.usage)
-        return _read_slowly(endpoint, body, secrets)
+                return usage_from(answer.usage, outside=reasoning_outside)
+        return _read_slowly(endpoint, body, secrets, outside=reasoning_outside)
 
     def watch(self, endpoint: str, rules: StreamRules) -> StreamWatcher:
         """Return a watcher for one stream."""
@@ -127,6 +134,10 @@ class OpenAIChat:
         """Return a whole answer as a valid stream."""
         return synthesise(endpoint, body, include_usage=include_usage)
 
+    def answer(self, endpoint: str, model: str, text: str, request_id: str) -> Whole:
+        """Return a whole answer of this text that no provider was asked for."""
+        return Whole(200, _JSON, compose(endpoint, model, text, request_id))
+
 
 def _require_utf8(body: bytes) -> None:
     try:
@@ -135,7 +146,7 @@ def _require_utf8(body: bytes) -> None:
         raise _unusable("not UTF-8") from None
 
 
-def _read_slowly(endpoint: str, body: bytes, secrets: Redactor) -> Usage | None:
+def _read_slowly(endpoint: str, body: bytes, secrets: Redactor, *, outside: bool) -> Usage | None:
     """Read an answer that is odd in some way: usage of the wrong type is ignored, an error is told."""
     try:
         answer = _decode_any(body)
@@ -151,7 +162,7 @@ def _read_slowly(endpoint: str, body: bytes, secrets: Redactor) -> Usage | None:
         raise AnswerIsError(read_error(body, secrets))
     if needed is not None:
         _require_result(needed, result, filtered=bool(answer.prompt_filter_results))
-    return usage_of(answer.usage)
+    return usage_of(answer.usage, outside=outside)
 
 
 def _require_result(needed: str, result: object, *, filtered: bool) -> None:

@@ -4,6 +4,7 @@ One typed decode of an event costs less than searching it for the few things tha
 exact: the types admit nothing but a plain chunk, and only what they refuse is taken apart.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from gateway.core import codec
@@ -78,6 +79,7 @@ class StreamWatcher:
         "_quick",
         "_rules",
         "_started",
+        "begun",
         "broken",
         "done",
         "error",
@@ -90,6 +92,7 @@ class StreamWatcher:
     def __init__(self, rules: StreamRules, *, finishes: bool = True) -> None:
         self.usage: Usage | None = None
         self.done = False
+        self.begun = not finishes
         self.events = 0
         self.broken = 0
         self.surplus = 0
@@ -124,7 +127,7 @@ class StreamWatcher:
             self.surplus += self.done and data.count(b"data:")
             return b""
         block = self._buffer.take(data)
-        if block and self._started:
+        if block and self.begun:
             count = self._count_plain(block)
             if count:
                 self.events += count
@@ -132,7 +135,7 @@ class StreamWatcher:
                 self._quick = not self._buffer.held
                 return block
         out = [self._pass(event) for event in split_events(block)] if block else []
-        self._quick = self._started and not (self.done or self.error or self._buffer.held)
+        self._quick = self.begun and not (self.done or self.error or self._buffer.held)
         return b"".join(out)
 
     def _count_plain(self, block: bytes) -> int:
@@ -217,7 +220,8 @@ class StreamWatcher:
         """Keep the newest counts; tell whether the chunk has a usage object of its own."""
         own = codec.as_object(chunk.usage)
         if own is not None:
-            self.usage = newest(self.usage, usage_of(own))
+            outside = self._rules.reasoning_outside
+            self.usage = newest(self.usage, usage_of(own, outside=outside))
         elif chunk.x_groq is not None:
             inner = codec.as_object(chunk.x_groq) or {}
             self.usage = newest(self.usage, usage_of(inner.get("usage")))
@@ -230,6 +234,8 @@ class StreamWatcher:
             if choice is not None:
                 index = choice.get("index", 0)
                 ended = choice.get("finish_reason") is not None
+                if not self.begun:
+                    self.begun = ended or _says(choice)
                 (self._finished if ended else self._open).add(
                     index if isinstance(index, int) else 0
                 )
@@ -278,6 +284,15 @@ class StreamWatcher:
 _TEXTS = ("content", "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls")
 
 
+_CONTENT = (*_TEXTS, "audio", "function_call", "images", "annotations")
+
+
+def _says(choice: Mapping[str, Any]) -> bool:
+    """Tell whether a choice of a chunk holds content."""
+    delta = codec.as_object(choice.get("delta")) or {}
+    return bool(choice.get("text")) or any(delta.get(name) for name in _CONTENT)
+
+
 def _without_error(data: bytes) -> bytes:
     """Return a chunk without its error and without finish reasons as an event, or nothing if no content is left."""
     try:
@@ -292,8 +307,7 @@ def _without_error(data: bytes) -> bytes:
         fields = codec.as_object(choice)
         if fields is None:
             return b""
-        delta = codec.as_object(fields.get("delta")) or {}
-        said = said or bool(fields.get("text")) or any(delta.get(name) for name in _TEXTS)
+        said = said or _says(fields)
         fields["finish_reason"] = None
         fields.pop("native_finish_reason", None)
         fields.pop("error", None)

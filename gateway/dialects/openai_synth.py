@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from gateway.core import codec
-from gateway.core.errors import UpstreamError
+from gateway.core import clock, codec
+from gateway.core.errors import GatewayError, UpstreamError
 from gateway.dialects.sse import frame
 
 _DONE = b"data: [DONE]\n\n"
@@ -44,6 +44,30 @@ def synthesise(endpoint: str, body: bytes, *, include_usage: bool) -> bytes:
         frames.append(_frame({**head, "choices": [], "usage": answer["usage"]}))
     frames.append(_DONE)
     return b"".join(frames)
+
+
+def compose(endpoint: str, model: str, text: str, request_id: str) -> bytes:
+    """Return a whole answer of one text that no provider was asked for; its usage is zero (A6).
+
+    Raises GatewayError `internal` for an endpoint whose answers are no text.
+    """
+    if endpoint not in _KINDS:
+        raise GatewayError("internal", detail=f"{endpoint} cannot be answered with a text")
+    said = (
+        {"message": {"role": "assistant", "content": text}}
+        if endpoint == "chat"
+        else {"text": text}
+    )
+    return codec.encode(
+        {
+            "id": f"chatcmpl-{request_id}",
+            "object": "chat.completion" if endpoint == "chat" else "text_completion",
+            "created": int(clock.wall()),
+            "model": model,
+            "choices": [{"index": 0, **said, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        }
+    )
 
 
 def _finish_of(choice: dict[str, Any]) -> str:

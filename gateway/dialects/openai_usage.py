@@ -16,6 +16,7 @@ class Details(Struct, gc=False):
     cached_tokens: _Count = None
     cache_write_tokens: _Count = None
     reasoning_tokens: _Count = None
+    audio_tokens: _Count = None
 
 
 _NO_DETAILS = Details()
@@ -29,6 +30,7 @@ class Counts(Struct, gc=False):
     completion_tokens: _Count = None
     input_tokens: _Count = None
     output_tokens: _Count = None
+    total_tokens: _Count = None
     prompt_tokens_details: Details | None = None
     completion_tokens_details: Details | None = None
     input_tokens_details: Details | None = None
@@ -56,20 +58,31 @@ _PROMPT = ("prompt_tokens_details", "input_tokens_details")
 _ANSWER = ("completion_tokens_details", "output_tokens_details")
 
 
-def usage_from(counts: Counts | None) -> Usage | None:
-    """Return the counts of a well-formed usage object, or None when it holds none."""
+def usage_from(counts: Counts | None, *, outside: bool = False) -> Usage | None:
+    """Return the counts of a well-formed usage object, or None when it holds none.
+
+    `outside`: this provider counts reasoning beside the output; either way a total tells (K16).
+    """
     if counts is None:
         return None
     input_, output = counts.prompt_tokens, counts.completion_tokens
     if input_ is not None and output is not None and counts.plain:
         prompt, answer = counts.prompt_tokens_details, counts.completion_tokens_details
-        return Usage(
-            input_,
-            output,
-            None if prompt is None else prompt.cached_tokens,
-            None if prompt is None else prompt.cache_write_tokens,
-            None if answer is None else answer.reasoning_tokens,
-        )
+        if prompt is None and answer is None:
+            usage = Usage(input_, output)
+        else:
+            prompt, answer = prompt or _NO_DETAILS, answer or _NO_DETAILS
+            usage = Usage(
+                input_,
+                output,
+                prompt.cached_tokens,
+                prompt.cache_write_tokens,
+                answer.reasoning_tokens,
+                prompt.audio_tokens or None,
+                answer.audio_tokens or None,
+            )
+        total = counts.total_tokens
+        return usage if total == input_ + output else _whole(usage, total, outside=outside)
     prompt = counts.prompt_tokens_details or counts.input_tokens_details or _NO_DETAILS
     answer = counts.completion_tokens_details or counts.output_tokens_details or _NO_DETAILS
     cached = prompt.cached_tokens
@@ -83,11 +96,13 @@ def usage_from(counts: Counts | None) -> Usage | None:
         cached,
         prompt.cache_write_tokens,
         _either(answer.reasoning_tokens, counts.reasoning_tokens),
+        prompt.audio_tokens or None,
+        answer.audio_tokens or None,
     )
-    return None if usage == _NOTHING else usage
+    return None if usage == _NOTHING else _whole(usage, counts.total_tokens, outside=outside)
 
 
-def usage_of(value: object) -> Usage | None:
+def usage_of(value: object, *, outside: bool = False) -> Usage | None:
     """Return the counts of any `usage` value, or None when it holds none."""
     usage = as_object(value)
     if not usage:
@@ -99,8 +114,25 @@ def usage_of(value: object) -> Usage | None:
         _either(_first(prompt, "cached_tokens"), _first(usage, *_CACHED_BESIDE)),
         _first(prompt, "cache_write_tokens"),
         _either(_first(answer, "reasoning_tokens"), _first(usage, "reasoning_tokens")),
+        _first(prompt, "audio_tokens") or None,
+        _first(answer, "audio_tokens") or None,
     )
-    return None if counts == _NOTHING else counts
+    if counts == _NOTHING:
+        return None
+    return _whole(counts, _first(usage, "total_tokens"), outside=outside)
+
+
+def _whole(usage: Usage, total: int | None, *, outside: bool) -> Usage:
+    """Return counts whose output holds all that was made: what the total has beyond both is reasoning (K16)."""
+    if usage.output is None:
+        return usage
+    if total is None:
+        beside = (usage.reasoning or 0) if outside else 0
+    else:
+        beside = total - (usage.input or 0) - usage.output
+    if beside <= 0 or (total is not None and usage.input is None):
+        return usage
+    return usage._replace(output=usage.output + beside, reasoning=max(usage.reasoning or 0, beside))
 
 
 def newest(old: Usage | None, new: Usage | None) -> Usage | None:
@@ -113,6 +145,8 @@ def newest(old: Usage | None, new: Usage | None) -> Usage | None:
         cached=_either(new.cached, old.cached),
         cache_write=_either(new.cache_write, old.cache_write),
         reasoning=_either(new.reasoning, old.reasoning),
+        audio_input=_either(new.audio_input, old.audio_input),
+        audio_output=_either(new.audio_output, old.audio_output),
     )
 
 

@@ -3,6 +3,7 @@
 from gateway.chain.plan import Key, Target
 from gateway.core import clock
 from gateway.core.call import Run
+from gateway.core.money import Price
 from gateway.core.errors import UpstreamError
 from gateway.engine.refusal import Refusal
 from gateway.telemetry.metrics import AttemptCells
@@ -23,6 +24,25 @@ class Attempt:
         self.started = clock.monotonic()
         self._cells = cells
         self._ended = False
+
+    @property
+    def provider(self) -> str:
+        """The configured provider."""
+        return self.target.account.name
+
+    @property
+    def served(self) -> str:
+        """The provider's own name of the model."""
+        return self.run.target_model or self.target.model
+
+    @property
+    def price(self) -> Price | None:
+        """What this target takes."""
+        return None
+
+    def begin(self) -> None:
+        """Count the call: it is about to be sent."""
+        run, target = self.run, self.target
         target.health.in_flight += 1
         run.attempts += 1
         run.provider = target.account.name

@@ -3,11 +3,12 @@
 from typing import NamedTuple, Protocol
 
 from gateway.chain.plan import Model, Target
-from gateway.core import codec
+from gateway.core import call, codec
 from gateway.core.call import Run
 from gateway.upstream.client import Body, Headers
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
+_STREAM_FIELDS = frozenset({"stream", "stream_options"})
 _MODEL_PART = b'\r\ncontent-disposition: form-data; name="model"\r\n\r\n'
 
 
@@ -22,7 +23,7 @@ class Outgoing(NamedTuple):
     hide_usage: bool = False
 
 
-class Original(Protocol):
+class Original(call.Original, Protocol):
     """What the caller sent, able to become a request to any target."""
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
@@ -37,12 +38,24 @@ class JsonOriginal(NamedTuple):
     fields: codec.Fields
     watched: bool
 
+    @property
+    def size(self) -> int:
+        """Bytes of the body, near enough."""
+        return sum(len(memoryview(raw)) for raw in self.fields.values())
+
+    def copy(self) -> "JsonOriginal":
+        """Return one whose fields change on their own."""
+        return JsonOriginal(self.path, self.fields.copy(), self.watched)
+
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model and what the gateway owns; everything else goes on as it came."""
         name = run.target_model = upstream_model(target, model, run.asked)
         account = target.account
+        fields, stream = self.fields, run.stream
+        if stream and run.needs.whole:
+            fields, stream = _unstreamed(fields), False
         edited = account.row.edit(
-            self.fields, endpoint=run.endpoint, model=name, params=target.params, stream=run.stream
+            fields, endpoint=run.endpoint, model=name, params=target.params, stream=stream
         )
         if not name:
             del edited.fields["model"]
@@ -62,6 +75,20 @@ class FormOriginal(NamedTuple):
     start: int
     end: int
 
+    @property
+    def fields(self) -> None:
+        """A form has no JSON fields."""
+        return
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self.body)
+
+    def copy(self) -> "FormOriginal":
+        """Return this one: a form does not change."""
+        return self
+
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model's name in place, or put it before the other fields when the caller named it elsewhere."""
         name = run.target_model = upstream_model(target, model, run.asked)
@@ -76,6 +103,11 @@ class FormOriginal(NamedTuple):
     def _lead(self) -> bytes:
         """Return the head of a part for the model, behind the delimiter that the form begins with."""
         return self.body.partition(b"\r\n")[0] + _MODEL_PART
+
+
+def _unstreamed(fields: codec.Fields) -> codec.Fields:
+    """Return the request for the same answer in one piece: a layer must see all of it before any goes out."""
+    return {name: raw for name, raw in fields.items() if name not in _STREAM_FIELDS}
 
 
 def upstream_model(target: Target, model: Model, asked: str) -> str:

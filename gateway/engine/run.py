@@ -1,21 +1,21 @@
 """The way of one request to its provider: targets in order, credentials in turn, one answer."""
 
 import asyncio
-from collections.abc import Awaitable
+from typing import cast
 
 from gateway.chain.plan import Account, Key, Model, Target
-from gateway.core import clock, codec
-from gateway.core.call import Run
+from gateway.core import clock
+from gateway.core.call import Call, Run
 from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
 from gateway.engine.listing import Listing
-from gateway.engine.outgoing import JsonOriginal, Original, Outgoing
+from gateway.engine.outgoing import Original, Outgoing
 from gateway.engine.refusal import Refusal, read_wait, refuse, refuse_in_stream
 from gateway.engine.select import order_targets, usable_keys
-from gateway.engine.stream import EVENT_HEADERS, ByteStream, EventStream
+from gateway.engine.stream import ByteStream, EventStream
 from gateway.telemetry.metrics import AttemptCells, Metrics
 from gateway.telemetry.redact import Redactor
 from gateway.upstream.client import Answer, Headers
@@ -37,16 +37,21 @@ class Engine:
         self.listing = Listing()
         self._cells: dict[tuple[str, str, str], AttemptCells] = {}
 
-    def generate(
-        self, run: Run, model: Model, fields: codec.Fields, path: bytes
-    ) -> Awaitable[Reply]:
-        """Answer a JSON request of a dialect; `path` is its address below a provider's base URL."""
-        if model.has_facts:
-            require_fit(model, fields)
-        return self.route(run, model, JsonOriginal(path, fields, watched=True))
+    async def trip(self, call: Call) -> Reply:
+        """Answer one model call from the first target that can: what stands inside every chain."""
+        run = call.run
+        model = cast("Model", call.model)
+        original = cast("Original", call.original)
+        if model.has_facts and original.fields is not None:
+            require_fit(model, original.fields)
+        if run.trace is None:
+            return await self._route(run, model, original)
+        run.trace.append(("model", model.name, "start", call.iteration, call.trip))
+        reply = await self._route(run, model, original)
+        run.trace.append(("model", model.name, "finish", call.iteration, call.trip, False, ""))
+        return reply
 
-    async def route(self, run: Run, model: Model, original: Original) -> Reply:
-        """Answer a request from the first target of a model that can."""
+    async def _route(self, run: Run, model: Model, original: Original) -> Reply:
         failure: UpstreamError | None = None
         for target in order_targets(model, run):
             if run.endpoint not in target.account.row.endpoints:
@@ -76,6 +81,9 @@ class Engine:
 
     async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
         attempt = Attempt(run, target, key, self._attempt_cells(run, target))
+        for hook in run.attempt_hooks:
+            await hook.before_attempt(attempt)
+        attempt.begin()
         answer: Answer | None = None
         reply: Reply | None = None
         try:
@@ -132,22 +140,19 @@ async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outg
     account = attempt.target.account
     dialect = account.dialect
     if answer.content_type == _EVENTS and outgoing.watched:
-        if not run.stream:
+        if not run.stream or run.needs.whole:
             raise UpstreamError(
                 "upstream_invalid_response", phase="answer", detail="unasked stream"
             )
         rules = account.hidden_rules if outgoing.hide_usage else account.rules
         stream = EventStream(answer, attempt, dialect.watch(run.endpoint, rules))
-        await stream.open()
+        await stream.open(run.needs)
         return stream
     if not outgoing.watched and answer.content_type != _JSON:
         return ByteStream(answer, attempt)
     body = await answer.read_all(_MAX_ANSWER_BYTES)
     run.usage = dialect.read_answer(run.endpoint, body, account.rules.secrets)
     attempt.end("ok")
-    if run.stream and outgoing.watched:
-        events = dialect.synthesise(run.endpoint, body, not outgoing.hide_usage)
-        return Whole(answer.status, EVENT_HEADERS, events)
     return Whole(answer.status, _JSON_HEADERS, body)
 
 

@@ -5,6 +5,9 @@ import re
 
 from gateway.core import clock
 from gateway.core.errors import GatewayError, UpstreamError
+from gateway.core.needs import Needs
+from gateway.core.reply import BeforeEnd
+from gateway.core.usage import Usage
 from gateway.dialects.base import Watcher
 from gateway.engine.attempt import Attempt
 from gateway.engine.refusal import Refusal, refuse_in_stream
@@ -16,6 +19,7 @@ EVENT_HEADERS: Headers = (
     (b"x-accel-buffering", b"no"),
 )
 _LINGER_S = 0.25
+_MAX_HELD_BYTES = 33_554_432
 _PASSED_HEADERS = frozenset({b"content-type", b"content-disposition"})
 _NOT_ASCII = re.compile(rb"[^\t -~]")
 
@@ -26,6 +30,7 @@ class EventStream:
     __slots__ = (
         "_answer",
         "_attempt",
+        "_before_end",
         "_failure",
         "_first",
         "_outcome",
@@ -47,16 +52,41 @@ class EventStream:
         self._first = b""
         self._failure: Refusal | None = None
         self._outcome = ""
+        self._before_end: list[BeforeEnd] | None = None
 
-    async def open(self) -> None:
-        """Wait for the first events, so that an error in their place is still a plain answer (S-3)."""
-        self._first = await self._pull()
+    @property
+    def usage(self) -> Usage | None:
+        """Return the tokens counted so far."""
+        return self._watcher.usage
+
+    def before_end(self, hook: BeforeEnd) -> None:
+        """Have a hook called before the last bytes go out."""
+        if self._before_end is None:
+            self._before_end = []
+        self._before_end.append(hook)
+
+    async def open(self, needs: Needs) -> None:
+        """Wait for the first events, so that an error in their place is still a plain answer (S-3).
+
+        With `needs.hold` what comes before the first content is kept back too, with `needs.complete` all of it:
+        whatever fails meanwhile may be tried again (K10, G-STR-8).
+        """
+        first = await self._pull()
+        while not self.finished and (needs.complete or (needs.hold and not self._watcher.begun)):
+            first += await self._pull()
+            if len(first) > _MAX_HELD_BYTES:
+                raise UpstreamError(
+                    "upstream_invalid_response", phase="body", detail="too much to hold back"
+                )
+        self._first = first
         self._attempt.run.first_chunk_at = clock.monotonic()
 
     async def next(self) -> bytes:
         """Return the next whole events; raises UpstreamError when the stream cannot be completed."""
         if self._first or self.finished:
             data, self._first = self._first, b""
+            if self.finished:
+                await self._conclude()
             return data
         self._outcome = "internal"  # unless it ends by a name below
         try:
@@ -68,7 +98,14 @@ class EventStream:
             self._outcome = ""
             raise
         self._outcome = ""
+        if self.finished:
+            await self._conclude()
         return data
+
+    async def _conclude(self) -> None:
+        hooks, self._before_end = self._before_end, None
+        for hook in hooks or ():
+            await hook()
 
     async def _pull(self) -> bytes:
         if self._failure is not None:
@@ -127,7 +164,17 @@ class EventStream:
 class ByteStream:
     """An answer nobody looks into: audio, files."""
 
-    __slots__ = ("_answer", "_attempt", "_outcome", "finished", "headers", "length", "status")
+    __slots__ = (
+        "_answer",
+        "_attempt",
+        "_before_end",
+        "_outcome",
+        "finished",
+        "headers",
+        "length",
+        "status",
+        "usage",
+    )
 
     def __init__(self, answer: Answer, attempt: Attempt) -> None:
         self.status = answer.status
@@ -139,9 +186,15 @@ class ByteStream:
         length = answer.header(b"content-length")
         self.length: int | None = int(length) if length is not None and length.isdigit() else None
         self.finished = False
+        self.usage: Usage | None = None
         self._answer = answer
         self._attempt = attempt
         self._outcome = ""
+        self._before_end: list[BeforeEnd] = []
+
+    def before_end(self, hook: BeforeEnd) -> None:
+        """Have a hook called when the answer is complete."""
+        self._before_end.append(hook)
 
     async def next(self) -> bytes:
         """Return the next bytes; raises UpstreamError when the answer was cut."""
@@ -159,6 +212,8 @@ class ByteStream:
         if not data:
             self.finished = True
             self._attempt.end("ok")
+            for hook in self._before_end:
+                await hook()
         return data
 
     async def close(self) -> None:

@@ -55,7 +55,7 @@ def edit_request(
         _rename(out, quirks.rename, warnings)
     hide_usage = False
     if stream and endpoint in _STREAMED:
-        hide_usage = not _asks_usage(fields.get("stream_options"))
+        hide_usage = not asks_usage(fields.get("stream_options"))
         if hide_usage and quirks.ask_usage:
             out["stream_options"] = _add_usage(fields.get("stream_options"))
     return Edited(out, warnings, hide_usage)
@@ -88,7 +88,7 @@ def _rename(out: codec.Fields, rename: Mapping[str, str], warnings: list[str]) -
             out[known] = value
 
 
-def _asks_usage(options: codec.Raw | None) -> bool:
+def asks_usage(options: codec.Raw | None) -> bool:
     if options is None:
         return False
     asked = codec.as_object(codec.value_of(options))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gateway.core import codec
+from gateway.core.call import Run
 from gateway.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
     except codec.JSONError as error:
         raise InputError("invalid_request", f"gateway: {error}", param="gateway") from None
     return _check(_with_headers(wish, named) if named else wish)
+
+
+def note_wish(run: Run, wish: Extension) -> None:
+    """Give a run what the caller said of itself."""
+    run.session = wish.session_id or ""
+    run.user = wish.user or ""
+    run.tags = wish.tags or ()
 
 
 def _with_headers(wish: Extension, named: Mapping[str, bytes]) -> Extension:

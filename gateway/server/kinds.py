@@ -5,13 +5,16 @@ from collections.abc import Awaitable, Callable
 from gateway.chain.plan import Principal
 from gateway.chain.snapshot import resolve
 from gateway.core import clock
-from gateway.core.call import Run
+from gateway.core.call import Call, Run
 from gateway.core.reply import Reply, Stream, Whole
 from gateway.dialects.base import Dialect
+from gateway.engine.outgoing import JsonOriginal
 from gateway.engine.run import Engine
+from gateway.middleware.base import Proceed
+from gateway.providers.edit import asks_usage
 from gateway.server.body import read_flag, read_json, read_model
 from gateway.server.exchange import Exchange
-from gateway.server.extension import read_deadline, read_extension
+from gateway.server.extension import note_wish, read_deadline, read_extension
 from gateway.server.heads import JSON, STREAM, reply_headers
 from gateway.server.models import get_model, list_models
 from gateway.server.objects import Objects
@@ -58,6 +61,8 @@ class Kinds:
         self, exchange: Exchange, run: Run, principal: Principal, match: Match
     ) -> Awaitable[None]:
         """Answer an exchange whose caller and route are known."""
+        run.path = match.shown
+        run.dialect = self.dialect
         return self._by_kind[match.route.kind](exchange, run, principal, match)
 
     async def _generate(
@@ -65,17 +70,28 @@ class Kinds:
     ) -> None:
         fields = await read_json(exchange, self._body_limit)
         wish = read_extension(exchange, fields)
-        run.session = wish.session_id or ""
+        note_wish(run, wish)
         run.deadline = read_deadline(exchange, self._request_timeout_s)
         run.asked = match.model or read_model(fields)
         run.stream = run.endpoint in STREAMED and read_flag(fields, "stream")
         model = resolve(principal, run.asked)
         run.model = model.name
-        work = self._engine.generate(run, model, fields, match.path)
+        call = Call(run, model, JsonOriginal(match.path, fields, watched=True))
+        plan = principal.chain.plan(model)
+        plan.begin(run)
         if run.stream:
-            await self._stream(exchange, run, work)
+            await self._stream(exchange, run, self._streamed(plan.handle, call))
         else:
-            await write_reply(exchange, run, await work, None)
+            await write_reply(exchange, run, await plan.handle(call), None)
+
+    async def _streamed(self, handle: Proceed, call: Call) -> Reply:
+        """Return the answer to a caller who asked for a stream: one in one piece is made a stream again."""
+        reply = await handle(call)
+        if not isinstance(reply, Whole):
+            return reply
+        wants_usage = asks_usage((call.original.fields or {}).get("stream_options"))
+        events = self.dialect.synthesise(call.run.endpoint, reply.body, wants_usage)
+        return Whole(reply.status, STREAM, events)
 
     async def _stream(self, exchange: Exchange, run: Run, work: Awaitable[Reply]) -> None:
         headers = reply_headers(run, STREAM)

@@ -2,7 +2,7 @@
 
 from gateway.chain.plan import Model, Principal, Target
 from gateway.chain.snapshot import resolve
-from gateway.core.call import Run
+from gateway.core.call import Call, Run
 from gateway.core.errors import InputError
 from gateway.core.reply import Reply
 from gateway.dialects.multipart import find_field
@@ -10,7 +10,7 @@ from gateway.engine.outgoing import FormOriginal, JsonOriginal, Original, Outgoi
 from gateway.engine.run import Engine
 from gateway.server.body import read_json, read_model, refuse_encoded
 from gateway.server.exchange import Exchange
-from gateway.server.extension import read_extension
+from gateway.server.extension import note_wish, read_extension
 from gateway.server.routes import Match
 from gateway.upstream.client import Body, Headers
 
@@ -39,15 +39,17 @@ class Objects:
             wish = read_extension(exchange, fields)
             name = match.model or ("" if target and "model" not in fields else read_model(fields))
             original = JsonOriginal(match.path, fields, watched=False)
-        run.session = wish.session_id or ""
+        note_wish(run, wish)
         run.asked = name
         if target is not None:
             _require(target, run)
-            own = Model(target.account.name, (target,), "weighted", None, None, None)
-            return await self._engine.route(run, own, original)
-        model = resolve(principal, name)
-        run.model = model.name
-        return await self._engine.route(run, model, original)
+            model = Model(target.account.name, (target,), "weighted", None, None, None)
+        else:
+            model = resolve(principal, name)
+            run.model = model.name
+        plan = principal.chain.plan(model)
+        plan.begin(run)
+        return await plan.handle(Call(run, model, original))
 
     async def _read_form(
         self, exchange: Exchange, match: Match, *, named: bool

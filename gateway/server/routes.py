@@ -31,11 +31,15 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A route and what the address itself says: the model of a deployment path, the ids of an object path."""
+    """A route and what the address itself says: the model of a deployment path, the ids of an object path.
+
+    `shown` is the path as conditions of the configuration name it.
+    """
 
     route: Route
     model: str = ""
     path: bytes = b""
+    shown: str = ""
 
 
 _EXACT = (
@@ -60,7 +64,11 @@ _OBJECTS: dict[bytes, dict[bytes, tuple[str, ...]]] = {
 }
 _MODEL = Route("model", "models", b"/models/", _GET)
 _BY_PATH: dict[bytes, Match] = {
-    **{prefix + row.path: Match(row, path=row.path) for row in _EXACT for prefix in _PREFIXES},
+    **{
+        prefix + row.path: Match(row, path=row.path, shown="/v1" + row.path.decode())
+        for row in _EXACT
+        for prefix in _PREFIXES
+    },
 }
 _DEPLOYED = {row.path: row for row in _EXACT if row.kind in {"generate", "relay"}}
 
@@ -83,7 +91,9 @@ def _find_deployment(raw_path: bytes) -> Match | None:
     deployment, slash, rest = raw_path[len(_DEPLOYMENT) :].partition(b"/")
     route = _DEPLOYED.get(slash + rest)
     name = decode_segment(deployment)
-    return Match(route, model=name, path=route.path) if route and name else None
+    if route is None or not name:
+        return None
+    return Match(route, model=name, path=route.path, shown="/v1" + route.path.decode())
 
 
 def _find_object(raw_path: bytes) -> Match | None:

@@ -79,6 +79,7 @@ class Handler:
             self._refuse(exchange, run, GatewayError("internal"))
         finally:
             self._inflight.leave(task)
+            run.end()
             self._recorder.record(exchange, run)
 
     async def _answer(self, exchange: Exchange, run: Run) -> None:

@@ -112,6 +112,45 @@ _ROWS = (
         hidden=("system", "operation", "outcome", "error"),
     ),
     Metric(
+        "gateway_shadow_verdicts_total",
+        _C,
+        "What layers in shadow mode would have done: `answer` or the machine code of the refusal.",
+        ("middleware", "verdict"),
+    ),
+    Metric(
+        "gateway_retries_total",
+        _C,
+        "Model calls that `retry` made again, by the status that they had failed with.",
+        ("tenant", "model", "status"),
+    ),
+    Metric(
+        "gateway_retries_withheld_total",
+        _C,
+        "Failures that `retry` did not repeat although their status is listed: `attempts`, `retry_after`, "
+        "`deadline` or `budget` were used up, or it is in `shadow`.",
+        ("tenant", "model", "reason"),
+    ),
+    Metric(
+        "gateway_fallbacks_total",
+        _C,
+        "Times that `fallback` went on from a model that had failed to the next one.",
+        ("from", "to"),
+    ),
+    Metric(
+        "gateway_fallbacks_withheld_total",
+        _C,
+        "Times that `fallback` did not call a model: it cannot serve the request (`unfit`), or the layer "
+        "is in `shadow`.",
+        ("from", "to", "reason"),
+    ),
+    Metric(
+        "gateway_hedges_total",
+        _C,
+        "Slow calls that `hedge` made a second time, by which one was taken (`first`, `second`, `none`), or "
+        "why it was not made (`budget`, `shadow`).",
+        ("tenant", "model", "outcome"),
+    ),
+    Metric(
         "gateway_stream_parse_failures_total",
         _C,
         "Broken events in providers' streams.",

@@ -32,6 +32,7 @@ from gateway.upstream.resolver import Resolver
 from tests.support.gateway import KEY as PROCESS_KEY
 from tests.support.gateway import bearer, http, run_gateway
 from tests.support.outgoing import JSON, client, now, spec
+from tests.support.plans import chains
 from tests.support.raw_client import RawClient, get
 from tests.support.scripted_upstream import ScriptedUpstream, answering, once, upstream
 from tests.support.serving import CHAT, KEY, Serving, config_for, serving
@@ -143,7 +144,7 @@ def compiled(folder: Path, out: Client, provider: dict[str, Any]) -> Account:
     path = folder / "gateway.yaml"
     path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))
     tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=PENDING)
-    snapshot = Compiler(out, HealthBook(), local_door, Redactor()).compile(tree, (), 1)
+    snapshot = Compiler(out, HealthBook(), local_door, Redactor(), chains()).compile(tree, (), 1)
     (principal,) = snapshot.principals.values()
     return principal.models["m"].targets[0].account
 

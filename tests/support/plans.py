@@ -1,12 +1,19 @@
 """Small compiled plans for unit tests: accounts and targets without any network."""
 
 from collections.abc import Sequence
+from typing import Any, cast
 
+from gateway.chain.compiled import nowhere
+from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Key, Model, Target
 from gateway.core.errors import UpstreamError
 from gateway.dialects.base import StreamRules
 from gateway.dialects.registry import DIALECTS
+from gateway.middleware.base import Proceed
+from gateway.middleware.ports import Ports
 from gateway.providers.registry import PROVIDERS
+from gateway.telemetry.cells import Registry
+from gateway.telemetry.metrics import Metrics
 from gateway.upstream.client import Answer, Body, Headers
 from gateway.upstream.health import KeyHealth, TargetHealth
 
@@ -19,6 +26,12 @@ class ClosedDoor:
     ) -> Answer:
         """Refuse."""
         raise UpstreamError("upstream_unavailable", phase="connect", sent=False)
+
+
+def chains(trip: Proceed = nowhere) -> Chains:
+    """Return what builds chains around a model call, with metrics of their own."""
+    ports = Ports(Metrics(Registry.create(None), "test"), *(cast("Any", None),) * 3)
+    return Chains(trip, ports)
 
 
 def account(name: str = "up", kind: str = "openai", keys: int = 1) -> Account:

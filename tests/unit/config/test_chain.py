@@ -30,7 +30,7 @@ tenants:
 
     retry, budget, guardrail = tree.chain_of("t")
 
-    assert (retry.kind, retry.id, retry.mode, retry.log) == ("retry", "retry", "enforce", False)
+    assert (retry.kind, retry.id, retry.mode, retry.log) == ("retry", "retry", "enforce", True)
     assert retry.options == {}
     assert str(retry.place).endswith("gateway.yaml:7:9")
     assert (budget.kind, budget.id, budget.mode, budget.log) == ("budget", "cap", "off", True)
@@ -85,7 +85,7 @@ tenants:
         ("[{}]", "3:26: tenants.t.chain[0]: must be a name (retry) or one key"),
         ("[{retry: {}, budget: {}}]", "3:26: tenants.t.chain[0]: must be a name (retry) or one key"),
         ("[7]", "3:26: tenants.t.chain[0]: must be a name (retry) or one key"),
-        ("[[retry]]", "3:26: tenants.t.chain[0]: must be a name (retry) or one key"),
+        ("[[7]]", "3:27: tenants.t.chain[0][0]: must be a name (retry) or one key"),
         ("[retry: 3]", "3:33: tenants.t.chain[0].retry: must be a block with the options of retry"),
         ("[retry: ]", "3:26: tenants.t.chain[0].retry: is empty: write retry alone, or give it options"),
         ("[retry: {mode: of}]", "3:40: tenants.t.chain[0].retry.mode: must be one of: 'enforce', 'shadow' or 'off' (did you mean \"off\"?)"),

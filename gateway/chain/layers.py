@@ -1,0 +1,174 @@
+"""From chain entries to built layers, and from layers to plans: once per tenant, at load."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from gateway.chain.compiled import Chain, nowhere
+from gateway.chain.onion import Layer, check_hooks
+from gateway.chain.order import REJECT, Finding, check_order
+from gateway.chain.pending import PENDING
+from gateway.chain.plan import Model
+from gateway.chain.plugin import installed, load_file, load_installed
+from gateway.config.chain import PLUGIN, ChainEntry, When
+from gateway.config.complaints import complaints
+from gateway.config.errors import ConfigError, Mistake
+from gateway.config.node import View
+from gateway.config.patterns import fits
+from gateway.config.schema import Tree
+from gateway.core.call import Call, ModelRef
+from gateway.middleware.base import Build, Middleware, OptionError, Proceed
+from gateway.middleware.ports import Ports
+from gateway.middleware.registry import KINDS, load_kind
+from gateway.telemetry.cells import Registry
+from gateway.telemetry.metrics import Metrics
+from gateway.version import VERSION
+
+
+class Chains:
+    """What all chains of a process are built with: the model call inside, and the ports."""
+
+    def __init__(self, trip: Proceed, ports: Ports) -> None:
+        self._trip = trip
+        self._ports = ports
+
+    def builder(self, tree: Tree, models: Mapping[str, ModelRef]) -> "ChainBuilder":
+        """Return the builder for one configuration."""
+        folder = Path(tree.sources[0]).parent if tree.sources else Path()
+        return ChainBuilder(self._trip, self._ports, models, folder)
+
+
+def known_middleware() -> tuple[str, ...]:
+    """Return every kind a chain may name."""
+    return (*KINDS, *(kind for kind in PENDING if kind not in KINDS), *installed())
+
+
+class ChainBuilder:
+    """Builds the chains of one configuration; mistakes are gathered and raised together."""
+
+    def __init__(
+        self, trip: Proceed, ports: Ports, models: Mapping[str, ModelRef], folder: Path
+    ) -> None:
+        self._trip = trip
+        self._ports = ports
+        self._models = models
+        self._folder = folder
+        self.mistakes: list[Mistake] = []
+        self.findings: dict[str, list[Finding]] = {}
+
+    def build(self, tenant: str, entries: Iterable[ChainEntry], agent: str = "") -> Chain:
+        """Return the chain of a tenant or agent; what is wrong with it is added to `mistakes`."""
+        chain = [entry for entry in entries if entry.mode != "off"]
+        found = check_order(chain)
+        self.findings[f"{tenant}/{agent}" if agent else tenant] = found
+        for finding in found:
+            if finding.rule.result == REJECT:
+                self._complain(finding.entry, str(finding))
+        active = [entry for entry in chain if entry.kind not in PENDING or entry.kind in KINDS]
+        built = (self.layer(tenant, agent, entry) for entry in active)
+        layers = [layer for layer in built if layer is not None]
+        conditions = {entry.id: entry.when for entry in active}
+        return Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
+
+    def layer(self, tenant: str, agent: str, entry: ChainEntry) -> Layer | None:
+        """Build one layer; None when it cannot be, which is then among the mistakes."""
+        try:
+            kind = self._class_of(entry)
+            options = kind.options.model_validate(dict(entry.options))
+            build = Build(
+                tenant=tenant,
+                agent=agent,
+                id=entry.id,
+                shadow=entry.mode == "shadow",
+                ports=self._ports,
+                models=self._models,
+                direct=self._trip,
+                folder=self._folder,
+            )
+            middleware = kind(options, build)
+            check_hooks(middleware)
+        except ValidationError as error:
+            path = (*entry.path.split("."),) if entry.path else ()
+            view = View(entry.node(), path)
+            kind_options = self._class_of(entry).options
+            self.mistakes += [
+                _below(each, entry) for each in complaints(error, View(view.node), kind_options)
+            ]
+            return None
+        except OptionError as error:
+            self._complain(entry, str(error), error.field)
+            return None
+        count = self._ports.metrics.counter
+
+        def tell(verdict: str) -> None:
+            count("gateway_shadow_verdicts_total", entry.id, verdict).inc()
+
+        return Layer(
+            id=entry.id,
+            kind=entry.kind,
+            middleware=middleware,
+            log=entry.log,
+            foreign=entry.kind not in KINDS,
+            guard=_guard(entry.when),
+            tell=tell,
+        )
+
+    def _class_of(self, entry: ChainEntry) -> type[Middleware]:
+        if entry.kind == PLUGIN:
+            return load_file(entry.plugin, self._folder)
+        if entry.kind in KINDS:
+            return load_kind(entry.kind)
+        found = load_installed(entry.kind)
+        if found is None:
+            message = f'there is no middleware "{entry.kind}"'
+            raise OptionError(message)
+        return found
+
+    def _complain(self, entry: ChainEntry, message: str, option: str = "") -> None:
+        place = entry.places.get(option.partition(".")[0], entry.place)
+        path = ".".join(filter(None, (entry.path, option)))
+        self.mistakes.append(Mistake(place.file, place.line, place.column, path, message))
+
+    def finish(self) -> None:
+        """Raise ConfigError when anything was wrong."""
+        if self.mistakes:
+            raise ConfigError(self.mistakes)
+
+
+def _below(mistake: Mistake, entry: ChainEntry) -> Mistake:
+    path = ".".join(filter(None, (entry.path, mistake.path)))
+    return Mistake(mistake.file, mistake.line, mistake.column, path, mistake.message)
+
+
+def _guard(when: When | None) -> Any:  # noqa: ANN401  a predicate, or None
+    """Return what decides at request time whether a layer sees a call."""
+    if when is None:
+        return None
+    return partial(_sees, when.models, when.paths)
+
+
+def _sees(models: tuple[str, ...] | None, paths: tuple[str, ...] | None, call: Call) -> bool:
+    run = call.run
+    if models is not None and not any(
+        fits(each, run.asked) or fits(each, call.model.name) for each in models
+    ):
+        return False
+    return paths is None or any(fits(each, run.path) for each in paths)
+
+
+def check_chains(tree: Tree) -> ChainBuilder:
+    """Build every chain of a tree for its mistakes alone; calls nothing. Raises ConfigError."""
+    registry = Registry.create(None)
+    try:
+        ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3)
+        models = {name: Model(name, (), "weighted", None, None, None) for name in tree.models}
+        builder = Chains(nowhere, ports).builder(tree, models)
+        for name in tree.tenants:
+            builder.build(name, tree.chain_of(name))
+        builder.finish()
+        return builder
+    finally:
+        registry.close()

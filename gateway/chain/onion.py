@@ -1,0 +1,234 @@
+"""Folds the layers of a chain into one callable per level (W-PIPE-1 to 10); absent hooks leave no trace."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from gateway.core.call import Call
+from gateway.core.errors import GatewayError
+from gateway.core.reply import Reply, Stream, Whole
+from gateway.middleware.base import LEVELS, Middleware, OptionError, Proceed
+
+_Before = Callable[[Call], Awaitable[Reply | None]]
+_After = Callable[[Call, Reply], Awaitable[Reply | None]]
+_OnError = Callable[[Call, GatewayError], Awaitable[Reply | None]]
+Guard = Callable[[Call], bool]
+"""Whether a layer sees a call at all (`when`)."""
+
+
+def _silent(verdict: str) -> None:
+    del verdict
+
+
+class Layer(NamedTuple):
+    """One built layer.
+
+    `foreign`: its code is not the gateway's own. `log`: its steps appear in traces. `tell` counts what a shadowed
+    layer would have done.
+    """
+
+    id: str
+    kind: str
+    middleware: Middleware
+    log: bool = True
+    foreign: bool = False
+    guard: Guard | None = None
+    tell: Callable[[str], None] = _silent
+
+
+def check_hooks(middleware: Middleware) -> None:
+    """Refuse hooks that cannot be folded; raises OptionError."""
+    known = {
+        f"{form}_{level}" for form in ("wrap", "before", "after", "on_error") for level in LEVELS
+    }
+    for name in dir(middleware):
+        lead = name.partition("_")[0]
+        if lead in {"wrap", "before", "after", "on"} and name not in {*known, *_ATTEMPT}:
+            message = f"{name} is no hook; the levels are {', '.join(LEVELS)}"
+            raise OptionError(message)
+    for level in LEVELS:
+        forms = _forms(middleware, level)
+        if forms.wrap is not None and (forms.before or forms.after or forms.on_error):
+            message = (
+                f"at the level {level} it is either wrap_{level}, or before, after and on_error"
+            )
+            raise OptionError(message)
+        for hook in forms:
+            if hook is not None and not inspect.iscoroutinefunction(hook):
+                message = f"a hook of the level {level} must be `async def`"
+                raise OptionError(message)
+
+
+_ATTEMPT = frozenset({"before_attempt", "after_attempt"})
+
+
+class _Forms(NamedTuple):
+    wrap: Callable[[Call, Proceed], Awaitable[Reply]] | None
+    before: _Before | None
+    after: _After | None
+    on_error: _OnError | None
+
+
+def _forms(middleware: Middleware, level: str) -> _Forms:
+    return _Forms(
+        *(
+            getattr(middleware, f"{form}_{level}", None)
+            for form in ("wrap", "before", "after", "on_error")
+        )
+    )
+
+
+def fold(layers: Sequence[Layer], level: str, inner: Proceed) -> Proceed:
+    """Return the layers of a level around `inner`, the first outermost; `inner` itself when none has a hook there."""
+    for layer in reversed(layers):
+        step = _step(layer, level, inner)
+        if step is not None:
+            inner = _guarded(layer.guard, step, inner)
+    return inner
+
+
+def _guarded(guard: Guard | None, step: Proceed, inner: Proceed) -> Proceed:
+    if guard is None:
+        return step
+
+    def choose(call: Call) -> Awaitable[Reply]:
+        return step(call) if guard(call) else inner(call)
+
+    return choose
+
+
+def _step(layer: Layer, level: str, inner: Proceed) -> Proceed | None:
+    forms = _forms(layer.middleware, level)
+    shadowed = layer.foreign and layer.middleware.shadow
+    if layer.foreign:
+        forms = _Forms(*(_bounded(layer.id, hook) for hook in forms))
+    if forms.wrap is not None:
+        step = _wrap(forms.wrap, inner)
+    elif forms.before or forms.after or forms.on_error:
+        step = _shadow(layer.tell, forms, inner) if shadowed else _three(layer.id, forms, inner)
+    else:
+        return None
+    return _traced(layer.id, level, step) if layer.log else step
+
+
+def _wrap(wrap: Callable[[Call, Proceed], Awaitable[Reply]], inner: Proceed) -> Proceed:
+    def step(call: Call) -> Awaitable[Reply]:
+        return wrap(call, inner)
+
+    return step
+
+
+def _three(name: str, forms: _Forms, inner: Proceed) -> Proceed:
+    """Turn before, after and on_error into a wrap; errors of before and after are not for the own on_error."""
+    _, before, after, on_error = forms
+
+    async def step(call: Call) -> Reply:
+        if before is not None:
+            early = await before(call)
+            if early is not None:
+                return early
+        try:
+            reply = await inner(call)
+        except GatewayError as error:
+            recovered = await on_error(call, error) if on_error is not None else None
+            if recovered is None:
+                raise
+            reply = recovered
+        if after is None:
+            return reply
+        if not isinstance(reply, Whole):
+            return _after_stream(name, after, call, reply)
+        changed = await after(call, reply)
+        return reply if changed is None else changed
+
+    return step
+
+
+def _after_stream(name: str, after: _After, call: Call, stream: Stream) -> Stream:
+    """Have `after` called before the last bytes of a stream; what it returns comes too late and is told."""
+
+    async def hook() -> None:
+        if await after(call, stream) is not None:
+            call.run.warn(f"{name}: a stream that was sent cannot be changed; declare needs.whole")
+
+    stream.before_end(hook)
+    return stream
+
+
+def _shadow(tell: Callable[[str], None], forms: _Forms, inner: Proceed) -> Proceed:
+    """Run the hooks of a shadowed layer for what they do, and let nothing of it count."""
+    _, before, after, on_error = forms
+
+    async def quietly(work: Awaitable[Reply | None]) -> None:
+        try:
+            verdict = "answer" if await work is not None else ""
+        except GatewayError as error:
+            verdict = error.code
+        if verdict:
+            tell(verdict)
+
+    async def step(call: Call) -> Reply:
+        if before is not None:
+            await quietly(before(call.copy()))
+        try:
+            reply = await inner(call)
+        except GatewayError as error:
+            if on_error is not None:
+                await quietly(on_error(call, error))
+            raise
+        if after is not None:
+            if isinstance(reply, Whole):
+                await quietly(after(call, reply))
+            else:
+                reply.before_end(partial(_later, quietly, after, call, reply))
+        return reply
+
+    return step
+
+
+async def _later(
+    quietly: Callable[[Awaitable[Reply | None]], Awaitable[None]],
+    after: _After,
+    call: Call,
+    reply: Reply,
+) -> None:
+    await quietly(after(call, reply))
+
+
+def _bounded(name: str, hook: Any) -> Any:  # noqa: ANN401  hooks of every form
+    """Turn what foreign code raises into an error of the gateway that nothing tells more about (G-STAT-3)."""
+    if hook is None:
+        return None
+
+    async def bounded(*arguments: Any) -> Any:  # noqa: ANN401
+        try:
+            return await hook(*arguments)
+        except GatewayError:
+            raise
+        except Exception as error:
+            failure = GatewayError("internal", detail=f"{name}: {type(error).__name__}: {error}")
+            failure.classified = False
+            raise failure from error
+
+    return bounded
+
+
+def _traced(name: str, level: str, step: Proceed) -> Proceed:
+    """Note start and end of a layer when somebody records this run."""
+
+    async def traced(call: Call) -> Reply:
+        trace = call.run.trace
+        if trace is None:
+            return await step(call)
+        trace.append((level, name, "start", call.iteration, call.trip))
+        began = len(trace)
+        try:
+            reply = await step(call)
+        except GatewayError as error:
+            trace.append((level, name, "finish", call.iteration, call.trip, False, error.code))
+            raise
+        trace.append((level, name, "finish", call.iteration, call.trip, len(trace) == began, ""))
+        return reply
+
+    return traced
