@@ -1,13 +1,12 @@
 """From a provider's error answer to the error a caller sees: one classifier for all providers (K08)."""
 
-import re
-from email.utils import parsedate_to_datetime
-
 from gateway.chain.plan import Account
-from gateway.core import clock
 from gateway.core.errors import UpstreamError
 from gateway.core.status import Status, classify_http
 from gateway.dialects.base import ProviderError
+from gateway.engine.wishes import read_wait, wait_in_words
+
+__all__ = ["Refusal", "read_wait", "refuse", "refuse_in_stream"]
 
 _OWN_STATUS = frozenset({400, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529})
 """Statuses of a provider that the caller sees as they are."""
@@ -20,14 +19,14 @@ _CODES = {
     Status.UNAVAILABLE: "upstream_unavailable",
 }
 _OBJECTS = frozenset({"files", "batches", "models"})
-_MAX_WAIT_S = 3600.0
-_SECONDS = re.compile(rb"[0-9]{1,9}(\.[0-9]{1,9})?\Z")
+_REASONS = {"context": "context", "policy": "content_policy", "quota": "quota"}
 
 
 class Refusal(UpstreamError):
     """A provider answered with an error. `said` is what it said, cleaned; `upstream_http` its own status.
 
-    `is_credential`: the gateway's own key was refused, by whatever status; the next key may work.
+    `kind` is how its dialect classes it. `is_credential`: the gateway's own key was refused, by whatever
+    status; the next key may work.
     """
 
     def __init__(
@@ -37,9 +36,10 @@ class Refusal(UpstreamError):
         status: Status,
         wait_s: float | None,
         *,
-        is_credential: bool,
+        kind: str,
         is_model_call: bool,
     ) -> None:
+        is_credential = kind == "auth"
         if is_credential:
             code, http = "upstream_auth", 0
         else:
@@ -52,6 +52,7 @@ class Refusal(UpstreamError):
         self.said = said
         self.upstream_http = upstream_http
         self.is_credential = is_credential
+        self.reason = _REASONS.get(kind, "")
         if status is Status.INVALID_ARGUMENT or status is Status.NOT_FOUND:
             self.should_retry = False
 
@@ -66,41 +67,9 @@ def refuse(
 ) -> Refusal:
     """Build the error for an answer, by the provider's own `status_map` first."""
     status = account.status_map.get(http) or classify_http(http)
-    is_credential = http in _CREDENTIAL or account.dialect.error_class(said, http) == "auth"
-    return Refusal(
-        said,
-        http,
-        status,
-        wait_s,
-        is_credential=is_credential,
-        is_model_call=endpoint not in _OBJECTS,
-    )
-
-
-def read_wait(milliseconds: bytes | None, seconds: bytes | None) -> float | None:
-    """Read the larger of `retry-after-ms` and `retry-after` in seconds; None when there is no sound one."""
-    waits = [
-        wait
-        for wait in (_from_milliseconds(milliseconds), _from_seconds(seconds))
-        if wait is not None
-    ]
-    return min(max(waits), _MAX_WAIT_S) if waits else None
-
-
-def _from_milliseconds(value: bytes | None) -> float | None:
-    return float(value) / 1000.0 if value is not None and _SECONDS.match(value) else None
-
-
-def _from_seconds(value: bytes | None) -> float | None:
-    if value is None:
-        return None
-    if _SECONDS.match(value):
-        return float(value)
-    try:
-        date = parsedate_to_datetime(value.decode("ascii"))
-    except (ValueError, UnicodeDecodeError):
-        return None
-    return max(0.0, date.timestamp() - clock.wall()) if date.tzinfo is not None else None
+    kind = "auth" if http in _CREDENTIAL else account.dialect.error_class(said, http)
+    is_model_call = endpoint not in _OBJECTS
+    return Refusal(said, http, status, wait_s, kind=kind, is_model_call=is_model_call)
 
 
 _WORDS: tuple[tuple[str, int], ...] = (
@@ -116,7 +85,9 @@ _WORDS: tuple[tuple[str, int], ...] = (
 
 def refuse_in_stream(account: Account, said: ProviderError, *, endpoint: str) -> Refusal:
     """Build the error for an error event under status 200: its own code tells the status, else its words."""
-    return refuse(account, _status_said(said), said, None, endpoint=endpoint)
+    return refuse(
+        account, _status_said(said), said, wait_in_words(said.message.encode()), endpoint=endpoint
+    )
 
 
 def _status_said(said: ProviderError) -> int:

@@ -1,10 +1,12 @@
 """What middleware is given of the world outside: ports, made by the composition root."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.core.counting import Counters
+from gateway.core.latency import Latencies
 from gateway.core.ledger import Ledger
+from gateway.core.repeats import RepeatBudgets
 from gateway.telemetry.metrics import Metrics
 
 
@@ -18,10 +20,12 @@ class Settler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of one process. `on_state_down` is `closed` or `open`."""
+    """The ports of one process, kept over reloads. `on_state_down` is `closed` or `open`."""
 
     metrics: Metrics
     counters: Counters
     ledger: Ledger
     settler: Settler
     on_state_down: str = "closed"
+    repeats: RepeatBudgets = field(default_factory=RepeatBudgets)
+    latencies: Latencies = field(default_factory=Latencies)

@@ -14,7 +14,9 @@ class Row(NamedTuple):
     guards: bool = False
 
 
-KINDS: dict[str, Row] = {}
+KINDS: dict[str, Row] = {
+    "retry": Row("gateway.middleware.retry", "Retry"),
+}
 
 
 def load_kind(kind: str) -> type[Middleware]:
