@@ -1,13 +1,19 @@
 """Which store stands behind which address; one line per back end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
+from gateway.core.counting import Counters
 from gateway.core.errors import StoreError
 from gateway.core.ledger import Ledger
 from gateway.core.ports import KeyStore
 from gateway.stores.keys import MemoryKeys, SqliteKeys
 from gateway.stores.ledger import MemoryLedger, SqliteLedger
+from gateway.stores.memory import MemoryCounters
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+"""Starts background work under a name."""
 
 KEYS: dict[str, Callable[[str], KeyStore]] = {
     "memory": lambda _: MemoryKeys(),
@@ -17,6 +23,20 @@ LEDGERS: dict[str, Callable[[str], Ledger]] = {
     "memory": lambda _: MemoryLedger(),
     "sqlite": lambda url: SqliteLedger(Path(url.removeprefix("sqlite:"))),
 }
+COUNTERS: dict[str, Callable[[str, Spawn], Counters]] = {
+    "memory": lambda _, __: MemoryCounters(),
+}
+
+
+def open_counters(url: str, spawn: Spawn) -> Counters:
+    """Open the counters at a state address; raises StoreError for an unknown kind.
+
+    Nothing is asked of the store yet: a store that is down refuses the calls, not the start (R-1).
+    """
+    scheme = url.partition(":")[0]
+    if scheme not in COUNTERS:
+        raise StoreError("state_unavailable", detail=f"counters are not kept in {scheme}")
+    return COUNTERS[scheme](url, spawn)
 
 
 def open_keys(url: str) -> KeyStore:

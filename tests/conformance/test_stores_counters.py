@@ -1,0 +1,558 @@
+"""One suite over every back end of the counters."""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+
+from gateway.core.counting import Counters, Hold, Verdict, Window
+from gateway.core.errors import StoreError
+from gateway.core.scope import Scope
+from gateway.stores.registry import open_counters
+from tests.support.counting import BACKENDS, Opening, opened
+
+DAY_S = 86_400
+LEASE_S = 60.0
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def opening(backend: str, request: pytest.FixtureRequest) -> Opening:
+    return opened(backend, request)
+
+
+@pytest.fixture
+async def counters(opening: Opening) -> AsyncGenerator[Counters]:
+    async with opening() as made:
+        yield made
+
+
+@pytest.fixture
+def tenant() -> str:
+    """Name a tenant that nobody used before: stores are shared by the tests."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+_ids = itertools.count()
+
+
+def run() -> str:
+    return f"run-{next(_ids)}"
+
+
+def hold(
+    tenant: str,
+    name: str = "a",
+    amount: int = 1,
+    limit: int | None = 10,
+    **more: object,
+) -> Hold:
+    return Hold(Scope(tenant).key("count", name), amount, limit, **more)  # type: ignore[arg-type]
+
+
+async def used(counters: Counters, tenant: str, *holds: Hold) -> list[int]:
+    return list(await counters.used(tenant, holds))
+
+
+async def now_s(counters: Counters, tenant: str) -> int:
+    verdict = await counters.reserve(tenant, run(), (), LEASE_S)
+    return verdict.now_ms // 1000
+
+
+async def today(counters: Counters, tenant: str) -> Window:
+    start = await now_s(counters, tenant) // DAY_S * DAY_S
+    return Window(start, start + DAY_S)
+
+
+async def take(
+    counters: Counters, tenant: str, holds: Sequence[Hold], lease_s: float = LEASE_S
+) -> str:
+    """Reserve something that must fit."""
+    name = run()
+    assert (await counters.reserve(tenant, name, holds, lease_s)).granted
+    return name
+
+
+class TestReserving:
+    async def test_what_fits_is_held(self, counters: Counters, tenant: str) -> None:
+        holds = (hold(tenant, "a", 4), hold(tenant, "b", 7))
+
+        verdict = await counters.reserve(tenant, run(), holds, LEASE_S)
+
+        assert verdict.granted
+        assert verdict.used == (4, 7)
+        assert await used(counters, tenant, *holds) == [4, 7]
+
+    async def test_the_limit_itself_still_fits(self, counters: Counters, tenant: str) -> None:
+        verdict = await counters.reserve(tenant, run(), [hold(tenant, amount=10)], LEASE_S)
+
+        assert verdict.granted
+
+    @pytest.mark.bug("K14")
+    async def test_all_or_nothing(self, counters: Counters, tenant: str) -> None:
+        await take(counters, tenant, [hold(tenant, "b", 9)])
+        holds = (hold(tenant, "a", 4), hold(tenant, "b", 2), hold(tenant, "c", 1))
+
+        verdict = await counters.reserve(tenant, run(), holds, LEASE_S)
+
+        assert not verdict.granted
+        assert verdict.refused == 1
+        assert verdict.used == (0, 9, 0)
+        assert await used(counters, tenant, *holds) == [0, 9, 0]
+
+    @pytest.mark.bug("K14")
+    async def test_a_refused_reservation_leaves_nothing(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        name = run()
+        await counters.reserve(tenant, name, [hold(tenant, amount=11)], 0.0)
+
+        assert list(await counters.expired(tenant, 10)) == []
+        assert not (await counters.extend(tenant, name, [1])).granted
+
+    async def test_without_a_limit_everything_fits(self, counters: Counters, tenant: str) -> None:
+        one = hold(tenant, amount=2**40, limit=None)
+
+        assert (await counters.reserve(tenant, run(), [one], LEASE_S)).used == (2**40,)
+
+    async def test_nothing_fits_above_the_limit(self, counters: Counters, tenant: str) -> None:
+        await counters.settle(tenant, run(), [hold(tenant)], [11])
+
+        verdict = await counters.reserve(tenant, run(), [hold(tenant, amount=0)], LEASE_S)
+
+        assert verdict.refused == 0
+
+    @pytest.mark.bug("K14")
+    async def test_one_counter_named_twice_holds_both(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        pair = (hold(tenant, amount=6), hold(tenant, amount=6))
+
+        assert (await counters.reserve(tenant, run(), pair, LEASE_S)).refused == 1
+        name = await take(counters, tenant, [hold(tenant, amount=5)] * 2)
+        assert await used(counters, tenant, pair[0]) == [10]
+        await counters.settle(tenant, name, [hold(tenant)] * 2, [1, 2])
+        assert await used(counters, tenant, pair[0]) == [3]
+
+    async def test_a_reservation_of_nothing_is_granted(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        assert (await counters.reserve(tenant, run(), (), LEASE_S)).granted
+
+    @pytest.mark.bug("K15")
+    async def test_a_repeated_call_reserves_once(self, counters: Counters, tenant: str) -> None:
+        name, holds = run(), [hold(tenant, amount=6)]
+        first = await counters.reserve(tenant, name, holds, LEASE_S)
+
+        again = await counters.reserve(tenant, name, holds, LEASE_S)
+
+        assert first.granted
+        assert again.granted
+        assert again.used == (6,)
+
+    @pytest.mark.bug("K15")
+    async def test_a_late_repetition_after_the_settlement_reserves_nothing(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds = [hold(tenant, amount=6)]
+        name = await take(counters, tenant, holds)
+        await counters.settle(tenant, name, holds, [2])
+
+        assert (await counters.reserve(tenant, name, holds, LEASE_S)).granted
+        assert await used(counters, tenant, *holds) == [2]
+
+    @pytest.mark.bug("K14", "K18")
+    async def test_callers_at_once_never_pass_the_limit(
+        self, opening: Opening, tenant: str
+    ) -> None:
+        async with opening() as one, opening(one) as two:
+            asked = [
+                side.reserve(tenant, run(), [hold(tenant, amount=3, limit=50)], LEASE_S)
+                for side in (one, two)
+                for _ in range(40)
+            ]
+            verdicts = await asyncio.gather(*asked)
+
+            assert sum(verdict.granted for verdict in verdicts) == 16
+            assert await used(one, tenant, hold(tenant)) == [48]
+
+    @pytest.mark.threat("T-16")
+    async def test_tenants_share_nothing(self, counters: Counters, tenant: str) -> None:
+        other = f"{tenant}-other"
+        name = run()
+        await counters.reserve(tenant, name, [hold(tenant, amount=10)], 0.0)
+
+        verdict = await counters.reserve(other, name, [hold(other, amount=10)], LEASE_S)
+
+        assert verdict.used == (10,)
+        assert list(await counters.expired(other, 10)) == []
+        assert await counters.settle(other, name, [hold(other)], [1])
+        assert await used(counters, tenant, hold(tenant)) == [10]
+
+    @pytest.mark.parametrize("amount", [-1, 2**53])
+    async def test_numbers_that_are_not_exact_are_refused(
+        self, counters: Counters, tenant: str, amount: int
+    ) -> None:
+        with pytest.raises(ValueError, match="amount"):
+            await counters.reserve(tenant, run(), [hold(tenant, amount=amount)], LEASE_S)
+        with pytest.raises(ValueError, match="amount"):
+            await counters.extend(tenant, run(), [amount])
+        with pytest.raises(ValueError, match="amount"):
+            await counters.settle(tenant, run(), [hold(tenant)], [amount])
+
+    async def test_large_numbers_are_exact(self, counters: Counters, tenant: str) -> None:
+        large = 2**53 - 2
+        one = hold(tenant, amount=large, limit=large + 1)
+        name = await take(counters, tenant, [one])
+
+        assert (await counters.extend(tenant, name, [large + 1])).used == (large + 1,)
+        await counters.settle(tenant, name, [one], [large])
+        assert (await counters.reserve(tenant, run(), [hold(tenant, limit=large)], LEASE_S)).refused == 0  # fmt: skip
+        assert (await counters.reserve(tenant, run(), [hold(tenant, limit=large + 1)], LEASE_S)).used == (large + 1,)  # fmt: skip
+
+
+class TestExtending:
+    async def test_amounts_rise_to_totals(self, counters: Counters, tenant: str) -> None:
+        holds = (hold(tenant, "a", 2), hold(tenant, "b", 3))
+        name = await take(counters, tenant, holds)
+
+        assert (await counters.extend(tenant, name, [5, 3])).used == (5, 3)
+        assert (await counters.extend(tenant, name, [5, 3])).used == (5, 3)
+
+    async def test_a_lower_amount_changes_nothing(self, counters: Counters, tenant: str) -> None:
+        name = await take(counters, tenant, [hold(tenant, amount=5)])
+
+        verdict = await counters.extend(tenant, name, [1])
+
+        assert verdict.granted
+        assert verdict.used == (5,)
+
+    @pytest.mark.bug("K14")
+    async def test_all_or_nothing(self, counters: Counters, tenant: str) -> None:
+        holds = (hold(tenant, "a", 2), hold(tenant, "b", 3))
+        name = await take(counters, tenant, holds)
+
+        verdict = await counters.extend(tenant, name, [5, 11])
+
+        assert verdict.refused == 1
+        assert verdict.used == (2, 3)
+        assert await used(counters, tenant, *holds) == [2, 3]
+
+    async def test_an_unchanged_amount_fits_though_the_limit_was_passed(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds = (hold(tenant, "a", 2), hold(tenant, "b", 3))
+        name = await take(counters, tenant, holds)
+        await counters.settle(tenant, run(), [hold(tenant, "b")], [20])
+
+        assert (await counters.extend(tenant, name, [5, 3])).granted
+
+    @pytest.mark.bug("K15")
+    async def test_what_is_not_reserved_cannot_be_extended(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        name = await take(counters, tenant, [hold(tenant)])
+        await counters.settle(tenant, name, [hold(tenant)], [1])
+
+        for unknown in (run(), name):
+            verdict = await counters.extend(tenant, unknown, [5])
+            assert not verdict.granted
+            assert verdict.refused == 0
+        assert await used(counters, tenant, hold(tenant)) == [1]
+
+    @pytest.mark.bug("K18")
+    async def test_another_process_may_extend(self, opening: Opening, tenant: str) -> None:
+        async with opening() as one, opening(one) as two:
+            name = await take(one, tenant, [hold(tenant, amount=2)])
+
+            assert (await two.extend(tenant, name, [5])).used == (5,)
+
+
+class TestSettling:
+    @pytest.mark.bug("K15")
+    async def test_the_reservation_becomes_what_was_used(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds = (hold(tenant, "a", 5), hold(tenant, "b", 5))
+        name = await take(counters, tenant, holds)
+        await counters.extend(tenant, name, [6, 7])
+
+        assert await counters.settle(tenant, name, holds, [0, 9])
+        assert await used(counters, tenant, *holds) == [0, 9]
+        assert list(await counters.expired(tenant, 10)) == []
+
+    @pytest.mark.bug("K15")
+    async def test_a_second_settlement_changes_nothing(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds = [hold(tenant, amount=5)]
+        name = await take(counters, tenant, holds)
+
+        assert await counters.settle(tenant, name, holds, [3])
+        assert not await counters.settle(tenant, name, holds, [4])
+        assert await used(counters, tenant, *holds) == [3]
+
+    @pytest.mark.bug("K15")
+    async def test_what_the_store_does_not_know_counts_once(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds, name = [hold(tenant, amount=5)], run()
+
+        assert await counters.settle(tenant, name, holds, [3])
+        assert not await counters.settle(tenant, name, holds, [3])
+        assert (await counters.reserve(tenant, name, holds, LEASE_S)).granted
+        assert await used(counters, tenant, *holds) == [3]
+
+    async def test_more_than_the_limit_is_counted(self, counters: Counters, tenant: str) -> None:
+        holds = [hold(tenant, amount=5)]
+        name = await take(counters, tenant, holds)
+
+        await counters.settle(tenant, name, holds, [25])
+
+        assert await used(counters, tenant, *holds) == [25]
+
+    async def test_other_reservations_stay(self, counters: Counters, tenant: str) -> None:
+        holds = [hold(tenant, amount=3)]
+        first, _ = await take(counters, tenant, holds), await take(counters, tenant, holds)
+
+        await counters.settle(tenant, first, holds, [1])
+
+        assert await used(counters, tenant, *holds) == [4]
+
+    @pytest.mark.bug("K15")
+    async def test_of_settlements_at_once_one_counts(self, opening: Opening, tenant: str) -> None:
+        async with opening() as one, opening(one) as two:
+            holds = [hold(tenant, amount=5)]
+            name = await take(one, tenant, holds)
+
+            done = await asyncio.gather(
+                *(side.settle(tenant, name, holds, [2]) for side in (one, two) for _ in range(5))
+            )
+
+            assert sum(done) == 1
+            assert await used(two, tenant, *holds) == [2]
+
+
+class TestWindows:
+    @pytest.mark.bug("K17")
+    async def test_the_window_must_hold_the_time_of_the_store(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        window = await today(counters, tenant)
+        before = Window(window.start - DAY_S, window.start)
+        after = Window(window.end, window.end + DAY_S)
+
+        for wrong in (before, after):
+            holds = (hold(tenant, "a"), hold(tenant, "b", window=wrong))
+            verdict = await counters.reserve(tenant, run(), holds, LEASE_S)
+            assert verdict.stale
+            assert not verdict.granted
+            assert verdict.refused == -1
+            assert await used(counters, tenant, *holds) == [0, 0]
+        fits = await counters.reserve(tenant, run(), [hold(tenant, window=window)], LEASE_S)
+        assert fits.granted
+        assert window.start * 1000 <= fits.now_ms < window.end * 1000
+
+    @pytest.mark.bug("K17")
+    async def test_each_window_counts_alone(self, counters: Counters, tenant: str) -> None:
+        day = await today(counters, tenant)
+        week = Window(day.start, day.start + 7 * DAY_S)
+        holds = (hold(tenant, amount=3), hold(tenant, amount=4, window=day))
+        await take(counters, tenant, holds)
+
+        assert await used(counters, tenant, *holds, hold(tenant, window=week)) == [3, 4, 0]
+
+    @pytest.mark.bug("K17")
+    async def test_the_border_of_a_window_is_passed_without_any_job(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        start = await now_s(counters, tenant)
+        second = Window(start, start + 1)
+        while not (await self.full(counters, tenant, second)).stale:
+            await asyncio.sleep(0.02)
+
+        verdict = await self.full(counters, tenant, Window(start + 1, start + 61))
+
+        assert verdict.granted
+        assert verdict.used == (10,)
+
+    async def full(self, counters: Counters, tenant: str, window: Window) -> Verdict:
+        return await counters.reserve(tenant, run(), [hold(tenant, amount=10, window=window)], 60)
+
+    async def test_a_settlement_after_the_end_counts_in_its_window(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        day = await today(counters, tenant)
+        recent = hold(tenant, window=Window(day.start - DAY_S, day.start + 1))
+
+        await counters.settle(tenant, run(), [recent], [7])
+
+        assert await used(counters, tenant, recent) == [7]
+
+    async def test_what_is_long_over_is_forgotten(self, counters: Counters, tenant: str) -> None:
+        old = hold(tenant, window=Window(1000, 2000))
+
+        await counters.settle(tenant, run(), [old], [7])
+
+        assert await used(counters, tenant, old) == [0]
+
+
+class TestLifting:
+    """What was spent before the store's memory began comes from the ledger."""
+
+    async def test_an_older_window_needs_its_base(self, counters: Counters, tenant: str) -> None:
+        day = await today(counters, tenant)
+        holds = (
+            hold(tenant, "plain", window=day),
+            hold(tenant, "day", lifted=True, window=day),
+            hold(tenant, "total", lifted=True),
+        )
+
+        verdict = await counters.reserve(tenant, run(), holds, LEASE_S)
+
+        assert verdict.missing == (1, 2)
+        assert not verdict.granted
+        assert await used(counters, tenant, *holds) == [0, 0, 0]
+
+    async def test_the_base_counts_as_spent(self, counters: Counters, tenant: str) -> None:
+        one = hold(tenant, amount=2, lifted=True)
+
+        given = await counters.reserve(tenant, run(), [one._replace(base=7)], LEASE_S)
+        later = await counters.reserve(tenant, run(), [one], LEASE_S)
+
+        assert given.used == (9,)
+        assert not later.missing
+        assert later.refused == 0
+
+    async def test_the_base_is_not_added_to_what_was_counted(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        one = hold(tenant, amount=1, limit=100, lifted=True)
+        await counters.settle(tenant, run(), [one], [5])
+
+        assert (await counters.reserve(tenant, run(), [one], LEASE_S)).missing == (0,)
+        based = one._replace(base=3)
+        assert (await counters.reserve(tenant, run(), [based], LEASE_S)).used == (6,)
+        larger = one._replace(base=30)
+        assert (await counters.reserve(tenant, run(), [larger], LEASE_S)).used == (32,)
+
+    async def test_what_has_no_room_keeps_its_base(self, counters: Counters, tenant: str) -> None:
+        one = hold(tenant, amount=2, lifted=True)
+
+        full = await counters.reserve(tenant, run(), [one._replace(base=9)], LEASE_S)
+        again = await counters.reserve(tenant, run(), [one], LEASE_S)
+
+        assert (full.refused, full.used) == (0, (9,))
+        assert (again.refused, again.used, again.missing) == (0, (9,), ())
+
+    async def test_nothing_is_lifted_while_another_is_missing(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds = (hold(tenant, "a", lifted=True, base=5), hold(tenant, "b", lifted=True))
+
+        verdict = await counters.reserve(tenant, run(), holds, LEASE_S)
+
+        assert verdict.missing == (1,)
+        assert verdict.used == (0, 0)
+
+    async def test_a_window_that_began_later_needs_none(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        start = await now_s(counters, tenant) + 1
+        one = hold(tenant, lifted=True, window=Window(start, start + 60))
+        while (verdict := await counters.reserve(tenant, run(), [one], LEASE_S)).stale:
+            await asyncio.sleep(0.05)
+
+        assert verdict.granted
+
+
+class TestLeases:
+    @pytest.mark.bug("K15")
+    async def test_what_is_not_settled_in_time_comes_back_whole(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        day = await today(counters, tenant)
+        holds = (
+            hold(tenant, "a", 2, lifted=True, base=1),
+            hold(tenant, "b", 3, limit=None, window=day),
+        )
+        name, note = run(), bytes(range(256)) * 16
+        await counters.reserve(tenant, name, holds, 0.0, note)
+        await counters.extend(tenant, name, [4, 3])
+
+        [found] = await counters.expired(tenant, 10)
+
+        assert found.id == name
+        assert found.note == note
+        assert found.holds == (holds[0]._replace(amount=4, base=None), holds[1])
+        assert await counters.settle(tenant, name, found.holds, [hold.amount for hold in found.holds])  # fmt: skip
+        assert list(await counters.expired(tenant, 10)) == []
+        assert await used(counters, tenant, *holds) == [5, 3]
+
+    async def test_a_lease_that_runs_is_left_alone(self, counters: Counters, tenant: str) -> None:
+        name = await take(counters, tenant, [hold(tenant)], lease_s=0.15)
+        assert list(await counters.expired(tenant, 10)) == []
+
+        async with asyncio.timeout(5):
+            while not (found := await counters.expired(tenant, 10)):
+                await asyncio.sleep(0.02)
+
+        assert [one.id for one in found] == [name]
+
+    async def test_a_renewed_lease_runs_on(self, counters: Counters, tenant: str) -> None:
+        first, second = [await take(counters, tenant, [hold(tenant)], 0.0) for _ in range(2)]
+
+        await counters.renew(tenant, [first, run()], LEASE_S)
+
+        assert [one.id for one in await counters.expired(tenant, 10)] == [second]
+        await counters.renew(tenant, [first], 0.0)
+        assert {one.id for one in await counters.expired(tenant, 10)} == {first, second}
+
+    async def test_renewing_nothing_is_no_error(self, counters: Counters, tenant: str) -> None:
+        await counters.renew(tenant, [], LEASE_S)
+
+    async def test_at_most_the_limit_comes_back(self, counters: Counters, tenant: str) -> None:
+        names = [await take(counters, tenant, [hold(tenant)], 0.0) for _ in range(5)]
+
+        found = [one.id for one in await counters.expired(tenant, 3)]
+
+        assert len(found) == 3
+        assert set(found) < set(names)
+
+
+async def test_of_no_counters_none_are_used(counters: Counters, tenant: str) -> None:
+    assert list(await counters.used(tenant, ())) == []
+
+
+async def test_closed_counters_refuse(opening: Opening, tenant: str) -> None:
+    async with opening() as counters:
+        await counters.used(tenant, [hold(tenant)])
+        await counters.aclose()
+        await counters.aclose()
+
+        for call in (
+            counters.reserve(tenant, run(), [hold(tenant)], LEASE_S),
+            counters.extend(tenant, run(), [1]),
+            counters.settle(tenant, run(), [hold(tenant)], [1]),
+            counters.renew(tenant, ["a"], LEASE_S),
+            counters.expired(tenant, 1),
+            counters.used(tenant, [hold(tenant)]),
+        ):
+            with pytest.raises(StoreError) as caught:
+                await call
+            assert caught.value.code == "state_unavailable"
+
+
+@pytest.mark.bug("K28")
+def test_an_unknown_kind_of_store_is_refused() -> None:
+    with pytest.raises(StoreError) as caught:
+        open_counters("cloud://user:canary@host/db", lambda work, _: work.close())
+
+    assert caught.value.code == "state_unavailable"
+    assert "canary" not in f"{caught.value} {caught.value.detail}"
