@@ -1,7 +1,8 @@
 """From a checked configuration to a snapshot: every account, target, model and caller, built once."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
+from typing import cast
 from urllib.parse import urlsplit
 
 from gateway.chain.access import grant, narrow
@@ -19,7 +20,7 @@ from gateway.dialects.base import Redactor, StreamRules
 from gateway.dialects.registry import DIALECTS
 from gateway.providers.base import Provider
 from gateway.providers.registry import PROVIDERS
-from gateway.upstream.client import Client, EndpointSpec, Timeouts
+from gateway.upstream.client import Client, Endpoint, EndpointSpec, Timeouts
 from gateway.upstream.health import HealthBook
 
 LocalDoor = Callable[[str], Door]
@@ -64,7 +65,7 @@ class Compiler:
                 digest = bytes.fromhex(row.hash.removeprefix("sha256:"))
                 principals.setdefault(digest, narrow(base, row.id, row.models, row.expires))
         builder.finish()
-        return Snapshot(generation, principals)
+        return Snapshot(generation, principals, tuple(_endpoints(accounts.values())))
 
     def _account(self, name: str, entry: config_providers.Provider) -> Account:
         row = PROVIDERS[entry.kind]
@@ -154,6 +155,12 @@ class Compiler:
             health = self._health.target(name, "*")
             own[name] = Target(account, "*", 1, {}, health, name.encode())
         return own
+
+
+def _endpoints(accounts: Iterable[Account]) -> Iterator[Endpoint]:
+    for account in accounts:
+        if not account.row.is_local:
+            yield from (cast("Endpoint", key.door) for key in account.keys)
 
 
 def _allows_private(entry: config_providers.Provider, row: Provider) -> bool:

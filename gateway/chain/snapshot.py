@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gateway.chain.plan import Model, Principal
 from gateway.core.errors import InputError
+from gateway.upstream.client import Endpoint
 
 _LONGEST = 256
 _DOTS = re.compile(r"(?:\A|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:\Z|[/\\;]|%2f|%5c)", re.IGNORECASE)
@@ -13,10 +14,11 @@ _DOTS = re.compile(r"(?:\A|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:\Z|[/\\;]|%2f|%5c)", 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Callers by the SHA-256 digest of their key, and the number of this snapshot."""
+    """Callers by the SHA-256 digest of their key, the number of this snapshot, and where its requests may go."""
 
     generation: int
     principals: Mapping[bytes, Principal]
+    endpoints: tuple[Endpoint, ...] = ()
 
 
 def resolve(principal: Principal, name: str) -> Model:

@@ -10,7 +10,7 @@ from gateway.config.files import Files
 from gateway.config.schema import Tree
 
 
-def load(
+def load(  # noqa: PLR0913  each is one thing that commands differ in
     path: Path | None,
     *,
     environ: Mapping[str, str],

@@ -39,12 +39,13 @@ class Source:
 
         Returns the stamps of what was read too: as long as `look` gives the same, nothing has changed.
         """
-        for _ in range(_TRIES):
+        tries = 1
+        while True:
             files = Files()
             result = self._load(files)
-            if self.look(files.stamps) == files.stamps:
-                break
-        return files.stamps, result
+            if tries == _TRIES or self.look(files.stamps) == files.stamps:
+                return files.stamps, result
+            tries += 1
 
     def _load(self, files: Files) -> Loaded | ConfigError:
         try:

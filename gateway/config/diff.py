@@ -1,0 +1,113 @@
+"""What differs between two configurations, in words for people; names and counts, never a secret."""
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from pydantic import BaseModel
+
+from gateway.config.references import Secret
+from gateway.config.schema import Tree
+from gateway.config.tenants import Tenant
+
+_NAMED = ("providers", "models", "prices", "tenants", "stacks")
+_SINGULAR = {"providers": "provider", "models": "model", "prices": "price of", "tenants": "tenant"}
+_PLAIN = ("server", "telemetry", "defaults")
+_AT_START = (
+    "server.host",
+    "server.port",
+    "server.workers",
+    "server.admin.host",
+    "server.admin.port",
+    "stores",
+    "telemetry.otlp_endpoint",
+)
+_ABSENT = object()
+
+
+def changes(old: Tree, new: Tree) -> tuple[str, ...]:
+    """Say what a new configuration does otherwise, without what waits for a restart."""
+    return (*_settings(old, new), *_entries(old, new))
+
+
+def needs_restart(running: Tree, new: Tree) -> tuple[str, ...]:
+    """Say which settings differ from those that the process was started with and cannot change while it runs."""
+    return tuple(
+        f"{name}: {_shown(before)} -> {_shown(after)}, needs a restart"
+        for section in ("server", "stores", "telemetry")
+        for name, before, after in _leaves(section, running, new)
+        if _is_fixed(name)
+    )
+
+
+def _settings(old: Tree, new: Tree) -> Iterator[str]:
+    for section in _PLAIN:
+        for name, before, after in _leaves(section, old, new):
+            if not _is_fixed(name):
+                yield f"{name}: {_shown(before)} -> {_shown(after)}"
+
+
+def _entries(old: Tree, new: Tree) -> Iterator[str]:
+    for section in _NAMED:
+        before: Mapping[str, object] = getattr(old, section)
+        after: Mapping[str, object] = getattr(new, section)
+        word = _SINGULAR.get(section, "stack")
+        for name in sorted(before.keys() | after.keys()):
+            one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
+            if one is _ABSENT:
+                yield f"{word} {name}: added"
+            elif other is _ABSENT:
+                yield f"{word} {name}: removed"
+            elif one != other:
+                yield f"{word} {name}: {', '.join(_fields(one, other)) or 'changed'}"
+
+
+def _fields(one: object, other: object) -> Iterator[str]:
+    """Yield the fields in which two blocks differ; of a tenant's keys each by its id."""
+    if not isinstance(one, BaseModel):
+        return
+    for field in type(one).model_fields:
+        before, after = getattr(one, field), getattr(other, field)
+        if before == after:
+            continue
+        if field == "keys" and isinstance(one, Tenant) and isinstance(other, Tenant):
+            yield from _keys(one, other)
+        else:
+            yield f"{field} changed"
+
+
+def _keys(one: Tenant, other: Tenant) -> Iterator[str]:
+    before = {key.id: key for key in one.keys}
+    after = {key.id: key for key in other.keys}
+    for name in sorted(before.keys() | after.keys()):
+        if name not in before:
+            yield f"key {name} added"
+        elif name not in after:
+            yield f"key {name} removed"
+        elif before[name] != after[name]:
+            yield f"key {name} changed"
+
+
+def _leaves(name: str, one: object, other: object) -> Iterator[tuple[str, object, object]]:
+    """Yield each setting below a block that differs, with its path and both values."""
+    before = getattr(one, name.rpartition(".")[2])
+    after = getattr(other, name.rpartition(".")[2])
+    if before == after:
+        return
+    if isinstance(before, BaseModel) and isinstance(after, BaseModel):
+        for field in type(before).model_fields:
+            yield from _leaves(f"{name}.{field}", before, after)
+    else:
+        yield name, before, after
+
+
+def _is_fixed(name: str) -> bool:
+    return any(name == fixed or name.startswith(f"{fixed}.") for fixed in _AT_START)
+
+
+def _shown(value: object) -> str:
+    """Write a value; a secret prints masked, a list by its length alone."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, tuple | list):
+        return f"{len(cast('tuple[object, ...]', value))} entries"
+    return str(value) if isinstance(value, Secret | str | int | float) else "changed"
