@@ -54,7 +54,12 @@ def short(body: bytes) -> bytes:
 
 def expected(recording: Recording) -> Usage | None:
     counts = recording.expect.get("usage")
-    return Usage(**{name: counts.get(name) for name in NAMES}) if counts else None
+    if not counts:
+        return None
+    named = {name: counts.get(name) for name in NAMES}
+    if recording.id.startswith("xai-"):
+        named["output"] += named["reasoning"]  # the one provider here that counts it beside
+    return Usage(**named, audio_input=counts.get("audio_input"))
 
 
 @pytest.mark.bug("K01")
