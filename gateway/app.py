@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import uvloop
+from fastapi import APIRouter
 
 from gateway.chain.compile import Compiler
 from gateway.chain.explain import describe
-from gateway.chain.layers import Chains
+from gateway.chain.layers import Chains, middleware_rows
 from gateway.chain.local import local_door
 from gateway.chain.snapshot import Current
 from gateway.config.schema import Tree
@@ -29,14 +30,15 @@ from gateway.lifecycle.drain import Drain
 from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.keys import KeyFollower
 from gateway.lifecycle.tune import tune_process
+from gateway.middleware.ports import Ports
 from gateway.server.admin import admin_app
+from gateway.server.inspection import inspection
 from gateway.server.kinds import Kinds
 from gateway.server.limits import ConnectionLimits
 from gateway.server.listener import Edge, Listener, admin_listener, bind, data_listener, url_of
 from gateway.server.record import Recorder
 from gateway.server.serve import Admission, Handler
 from gateway.server.supervisor import Seat, Supervisor
-from gateway.middleware.ports import Ports
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Registry, read
 from gateway.telemetry.exposition import Exposition
@@ -44,6 +46,7 @@ from gateway.telemetry.lag import LagSampler
 from gateway.telemetry.logs import LogSink
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.redact import Redactor
+from gateway.telemetry.traces import Traces
 from gateway.telemetry.writer import LineWriter
 from gateway.upstream.client import Client
 from gateway.upstream.health import HealthBook
@@ -64,6 +67,7 @@ class Worker:
         self._tree = tree
         self._sink = sink
         self._metrics = Metrics(registry, VERSION)
+        self.traces = Traces(tree.telemetry.traces)
         self._inflight = InFlight()
         self.drain = Drain(self._inflight, tree.server.drain_s, tree.server.announce_s)
         self._client = Client(spawn=self._inflight.spawn)
@@ -97,7 +101,7 @@ class Worker:
             kinds,
             self._inflight,
             self.drain,
-            Recorder(self._metrics, self._sink),
+            Recorder(self._metrics, self._sink, self.traces),
             Admission(server.max_in_flight, server.request_timeout_s),
         )
         return Edge(handler, self._limits(), dialect.render_error)
@@ -184,7 +188,8 @@ def serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
 async def _serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
     with making_worker(tree, keys, None) as (worker, registry):
         data = data_listener(worker.edge(), bind(tree.server.host, tree.server.port))
-        admin = _admin(tree, Exposition(registry.read))
+        routers = (inspection(middleware_rows, worker.traces.find),)
+        admin = _admin(tree, Exposition(registry.read), routers)
         await worker.serve((data, admin), lambda: ready(data.url, admin.url))
     return 0
 
@@ -232,7 +237,8 @@ async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, supervisor.ask, number)
-        admin = _admin(tree, Exposition(lambda: read(Path(folder).iterdir()), supervisor.processes))
+        exposition = Exposition(lambda: read(Path(folder).iterdir()), supervisor.processes)
+        admin = _admin(tree, exposition, (inspection(middleware_rows, None),))
         await admin.start()
         ready(url_of(first), admin.url)
         code = await supervisor.run()
@@ -250,10 +256,12 @@ def _folder_for_metrics() -> tempfile.TemporaryDirectory[str]:
     )
 
 
-def _admin(tree: Tree, exposition: Exposition) -> Listener:
+def _admin(tree: Tree, exposition: Exposition, routers: Sequence[APIRouter]) -> Listener:
     server = tree.server.admin
     key = server.key.reveal() if server.key is not None else None
-    app = admin_app(key=key, expose=exposition.render, describe=lambda: describe(tree))
+    app = admin_app(
+        key=key, expose=exposition.render, describe=lambda: describe(tree), routers=routers
+    )
     return admin_listener(app, bind(server.host, server.port, section="server.admin"))
 
 

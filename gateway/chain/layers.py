@@ -46,6 +46,17 @@ def known_middleware() -> tuple[str, ...]:
     return (*KINDS, *(kind for kind in PENDING if kind not in KINDS), *installed())
 
 
+def middleware_rows() -> list[dict[str, Any]]:
+    """Return every kind with what it is and its options, as plain data (G-REG-2)."""
+    rows: list[dict[str, Any]] = []
+    for name in (*KINDS, *installed()):
+        kind = load_kind(name) if name in KINDS else load_installed(name)
+        if kind is not None:
+            schema = kind.options.model_json_schema(by_alias=True)
+            rows.append({"name": name, "summary": kind.summary, "options": schema})
+    return rows
+
+
 class ChainBuilder:
     """Builds the chains of one configuration; mistakes are gathered and raised together."""
 

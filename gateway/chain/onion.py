@@ -80,7 +80,7 @@ def _forms(middleware: Middleware, level: str) -> _Forms:
 
 
 def fold(layers: Sequence[Layer], level: str, inner: Proceed) -> Proceed:
-    """Return the layers of a level around `inner`, the first outermost; `inner` itself when none has a hook there."""
+    """Return the layers of a level around `inner`, the first outermost; `inner` itself without any hook."""
     for layer in reversed(layers):
         step = _step(layer, level, inner)
         if step is not None:

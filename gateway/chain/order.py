@@ -59,11 +59,7 @@ _POLICY = frozenset({"guardrail", "budget", "limits", "semantic_cache"})
 def _guardrail_outside_cache(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEntry, str]]:
     for cache, guard in _inside(chain, frozenset({"guardrail"}), _CACHE):
         if _has(guard, "output"):
-            yield (
-                guard,
-                f"{guard.id} checks answers outside {cache.id}, which would serve them unchecked: write "
-                f"{cache.id} before {guard.id}",
-            )
+            yield (guard, f"{guard.id} is not asked what {cache.id} serves: write {cache.id} first")
 
 
 def _budget_inside_repeats(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEntry, str]]:
@@ -87,11 +83,8 @@ def _cache_inside_repeats(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEn
 def _policy_inside_fallback(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEntry, str]]:
     for entry, around in _inside(chain, frozenset({"fallback"}), _POLICY):
         if not _has(around, "through_inner"):
-            yield (
-                entry,
-                f"the models of {around.id} are called without {entry.id}, which stands inside it: write "
-                f"{entry.id} before it, or through_inner: true",
-            )
+            words = f"models of {around.id} are called without {entry.id} inside it"
+            yield entry, f"{words}: write {entry.id} before it, or through_inner: true"
 
 
 def _retry_and_fallback(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEntry, str]]:

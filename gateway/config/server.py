@@ -189,6 +189,13 @@ class Telemetry(Block):
         description="Also log what exceptions say, which may quote a client. Bodies are not logged in "
         "this version.",
     )
+    traces: int = Field(
+        default=200,
+        ge=0,
+        le=100_000,
+        description="Newest requests of a process whose way through their chain is kept for "
+        "`GET /admin/traces/{request_id}`; 0 keeps none.",
+    )
     otlp_endpoint: HttpUrl | None = Field(
         default=None,
         description="Where traces go; this version sends none. OTEL_EXPORTER_OTLP_ENDPOINT is read "

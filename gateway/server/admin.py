@@ -6,10 +6,10 @@ happens to have open cannot (T-35, T-37).
 
 import hmac
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 
 from gateway.core.ids import new_request_id
 from gateway.version import VERSION
@@ -20,8 +20,13 @@ Expose = Callable[[str], tuple[bytes, str]]
 """Takes an Accept header, returns the exposition and its content type."""
 
 
-def admin_app(*, key: str | None, expose: Expose, describe: Describe) -> FastAPI:
-    """Build the admin application; `describe` returns the configuration in force without secrets."""
+def admin_app(
+    *, key: str | None, expose: Expose, describe: Describe, routers: Sequence[APIRouter] = ()
+) -> FastAPI:
+    """Build the admin application; `describe` returns the configuration in force without secrets.
+
+    `routers` add routes below /admin, behind the same guard.
+    """
     guard = Depends(_Guard(key))
     app = FastAPI(
         title="llm-gateway admin",
@@ -46,6 +51,8 @@ def admin_app(*, key: str | None, expose: Expose, describe: Describe) -> FastAPI
     def config() -> dict[str, Any]:
         return describe()
 
+    for router in routers:
+        app.include_router(router, prefix="/admin", dependencies=[guard])
     for route in (metrics, livez, config):
         route.__doc__ = None
     return app

@@ -5,6 +5,7 @@ from gateway.core.call import Run
 from gateway.server.exchange import Exchange
 from gateway.telemetry.logs import LogRecord, LogSink
 from gateway.telemetry.metrics import Metrics, RequestCells
+from gateway.telemetry.traces import Traces
 
 _GONE = 499
 _SERVER_FAULTS = 500
@@ -13,14 +14,16 @@ _SERVER_FAULTS = 500
 class Recorder:
     """Counts and logs requests; the cells of a tenant's model are looked up once."""
 
-    def __init__(self, metrics: Metrics, sink: LogSink) -> None:
+    def __init__(self, metrics: Metrics, sink: LogSink, traces: Traces) -> None:
         self._metrics = metrics
         self._sink = sink
+        self._traces = traces
         self._cells: dict[tuple[str, str, str], RequestCells] = {}
 
-    def begin(self) -> None:
+    def begin(self, run: Run) -> None:
         """Count a request as being handled, until it is recorded."""
         self._metrics.in_flight.inc()
+        run.trace = self._traces.begin()
 
     def shed(self, reason: str) -> None:
         """Count a request that is refused before any work."""
@@ -29,6 +32,7 @@ class Recorder:
     def record(self, exchange: Exchange, run: Run) -> None:
         """Write a request down; called once, on every ending."""
         self._metrics.in_flight.dec()
+        self._traces.take(run)
         ended_at = clock.monotonic() if run.ended_at is None else run.ended_at
         duration_s = ended_at - run.started
         overhead_s = (

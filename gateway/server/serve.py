@@ -59,7 +59,7 @@ class Handler:
             exchange.request_id, "other", started, started + self._admission.request_timeout_s
         )
         self._inflight.enter(task, run)
-        self._recorder.begin()
+        self._recorder.begin(run)
         exchange.on_gone(task.cancel)
         try:
             await self._answer(exchange, run)

@@ -270,8 +270,8 @@ def test_what_is_open_tells_nothing_of_the_configuration(
     assert KEY not in shown
     assert ADMIN not in shown
     assert "acme" not in shown
-    assert set(described["paths"]) == {"/metrics", "/livez", "/admin/config"}
-    assert all(list(methods) == ["get"] for methods in described["paths"].values())
+    outside = {path for path in described["paths"] if not path.startswith("/admin/")}
+    assert outside == {"/metrics", "/livez"}
 
 
 def test_metrics_need_no_key_and_hold_none(guarded: Gateway, client: httpx2.Client) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 
 from gateway.app import Worker
-from gateway.chain.pending import PENDING
+from gateway.chain.layers import known_middleware
 from gateway.cli.commands import known_kinds
 from gateway.config.loader import load
 from gateway.core import codec
@@ -97,7 +97,7 @@ async def serving(
     """Serve a configuration until the block ends; `limits` replace those of its connections."""
     path = folder / "gateway.yaml"
     path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))
-    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=PENDING)
+    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=known_middleware())
     redactor = Redactor(tree.secrets())
     log = folder / "gateway.log"
     fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

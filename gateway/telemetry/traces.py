@@ -1,0 +1,62 @@
+"""The tap: what every layer did in the last requests of this process, and how each ended (D-8)."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gateway.core.call import Run
+
+_STEP = ("level", "name", "phase", "iteration", "trip")
+
+
+class _Taken(NamedTuple):
+    request_id: str
+    steps: list[tuple[Any, ...]]
+    outcome: Mapping[str, Any]
+
+
+class Traces:
+    """The newest traces, at most `keep`; none are recorded when that is 0. Nothing in them quotes a prompt."""
+
+    def __init__(self, keep: int) -> None:
+        self._taken: deque[_Taken] = deque(maxlen=keep)
+        self._records = keep > 0
+
+    def begin(self) -> list[tuple[Any, ...]] | None:
+        """Return what a run notes its steps in; None when nobody records."""
+        return [] if self._records else None
+
+    def take(self, run: Run) -> None:
+        """Keep the trace of a run that is over."""
+        if run.trace is None:
+            return
+        outcome = {
+            "tenant": run.tenant,
+            "model": run.model,
+            "outcome": run.code or "ok",
+            "status": run.status,
+            "attempts": run.attempts,
+            "usage": run.usage._asdict() if run.usage is not None else None,
+            "charges": [(each.kind, each.tokens, each.cost_micro) for each in run.charges],
+        }
+        self._taken.append(_Taken(run.request_id, run.trace, outcome))
+
+    def find(self, request_id: str) -> Mapping[str, Any] | None:
+        """Return the newest trace of a request id as plain data."""
+        for taken in reversed(self._taken):
+            if taken.request_id == request_id:
+                steps = [_step(each) for each in taken.steps]
+                return {
+                    "request_id": request_id,
+                    "steps": [*steps, {"level": "run", **taken.outcome}],
+                }
+        return None
+
+
+def _step(step: tuple[Any, ...]) -> dict[str, Any]:
+    told: dict[str, Any] = dict(zip(_STEP, step, strict=False))
+    if step[2] == "finish":
+        told["short_circuited"] = step[5]
+        if step[6]:
+            told["error"] = step[6]
+    return told
