@@ -5,7 +5,6 @@ It never repeats what has sent content, what the operator's own rules refused, o
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from typing import Annotated, Literal
 
 from pydantic import Field, Strict
@@ -91,15 +90,15 @@ class Retry(Middleware):
         self._metrics = build.ports.metrics
         self._budgets = build.ports.repeats
 
-    def wrap_model(self, call: Call, proceed: Proceed) -> Awaitable[Reply]:
+    async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Make the call, again and again if need be."""
         if self.shadow:
-            return self._watch(call, proceed)
+            return await self._watch(call, proceed)
         if not self._options.max_retries:
-            return proceed(call)
+            return await proceed(call)
         if self._options.deadline_ms is not None:
-            return self._bounded(call, proceed, self._options.deadline_ms / 1000)
-        return self._repeat(call, proceed)
+            return await self._bounded(call, proceed, self._options.deadline_ms / 1000)
+        return await self._repeat(call, proceed)
 
     async def _bounded(self, call: Call, proceed: Proceed, limit_s: float) -> Reply:
         """Bring the run's deadline forward while this layer is at work; outer layers have the rest (G-RETRY-12)."""
@@ -128,12 +127,11 @@ class Retry(Middleware):
 
     async def _watch(self, call: Call, proceed: Proceed) -> Reply:
         """Count what would be repeated, and change nothing."""
-        self._budgets.of("retry-shadow", call.model.name).call(clock.monotonic())
         try:
             return await proceed(call)
         except GatewayError as error:
             if self._options.max_retries and self._may_pass(error):
-                self._count("gateway_retries_withheld_total", call, "shadow")
+                self._metrics.counter("gateway_shadow_verdicts_total", self.id, "retry").inc()
             raise
 
     def _may_pass(self, error: GatewayError) -> bool:

@@ -114,7 +114,8 @@ _ROWS = (
     Metric(
         "gateway_shadow_verdicts_total",
         _C,
-        "What layers in shadow mode would have done: `answer` or the machine code of the refusal.",
+        "What layers in shadow mode would have done: `answer`, `retry`, `fallback`, `hedge`, or the machine code of "
+        "the refusal.",
         ("middleware", "verdict"),
     ),
     Metric(
@@ -127,7 +128,7 @@ _ROWS = (
         "gateway_retries_withheld_total",
         _C,
         "Failures that `retry` did not repeat although their status is listed: `attempts`, `retry_after`, "
-        "`deadline` or `budget` were used up, or it is in `shadow`.",
+        "`deadline` or `budget` were used up.",
         ("tenant", "model", "reason"),
     ),
     Metric(
@@ -137,17 +138,16 @@ _ROWS = (
         ("from", "to"),
     ),
     Metric(
-        "gateway_fallbacks_withheld_total",
+        "gateway_fallbacks_skipped_total",
         _C,
-        "Times that `fallback` did not call a model: it cannot serve the request (`unfit`), or the layer "
-        "is in `shadow`.",
-        ("from", "to", "reason"),
+        "Times that `fallback` passed over a model because it cannot serve the request.",
+        ("from", "to"),
     ),
     Metric(
         "gateway_hedges_total",
         _C,
         "Slow calls that `hedge` made a second time, by which one was taken (`first`, `second`, `none`), or "
-        "why it was not made (`budget`, `shadow`).",
+        "why it was not made (`budget`).",
         ("tenant", "model", "outcome"),
     ),
     Metric(
