@@ -57,11 +57,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- ternary .Values.autoscaling.minReplicas .Values.replicas .Values.autoscaling.enabled | int -}}
 {{- end -}}
 
-{{- /* Each file of the configuration as text; YAML so that it can be read back. */ -}}
+{{- /* Each file of the configuration as text, in YAML so that it can be read back. */ -}}
 {{- define "llm-gateway.files" -}}
 {{- $files := dict -}}
 {{- range $name, $said := .Values.config -}}
-{{- $_ := set $files $name (kindIs "string" $said | ternary $said (toYaml $said)) -}}
+{{- if not (kindIs "string" $said) -}}
+{{- $said = include "llm-gateway.yaml" (list $name $said) -}}
 {{- end -}}
-{{- toYaml $files -}}
+{{- $_ := set $files $name $said -}}
+{{- end -}}
+{{- include "llm-gateway.yaml" (list "" $files) -}}
+{{- end -}}
+
+{{- /* Helm writes some characters as others, and nothing at all for some keys: what does not read back is refused. */ -}}
+{{- define "llm-gateway.yaml" -}}
+{{- $text := index . 1 | toYaml -}}
+{{- if ne (fromYaml $text | toRawJson) (index . 1 | toRawJson) -}}
+{{- fail (printf "config.%s: holds characters or keys that Helm cannot write; put them into a ConfigMap of your own and name it in existingConfigMap" (index . 0)) -}}
+{{- end -}}
+{{- $text -}}
 {{- end -}}

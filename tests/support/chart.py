@@ -1,0 +1,113 @@
+"""The chart as Helm itself renders it, and what Kubernetes says of the result; nothing is fetched."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from tests.support.shared import ROOT, lacking
+
+CHART = ROOT / "helm" / "llm-gateway"
+RELEASE = "prod"
+NAMESPACE = "ai"
+SHARED_STORES: dict[str, Any] = {
+    "state": {"secret": "redis"},
+    "database": {"secret": "postgres", "key": "uri"},
+}
+Resource = dict[str, Any]
+
+
+class Refused(AssertionError):
+    """The chart takes these values not; says what Helm prints."""
+
+
+def render(values: Mapping[str, Any] | None = None, release: str = RELEASE) -> list[Resource]:
+    """Return the resources of a release, in the order of the files; `Refused` says why there are none."""
+    helm = _helm()
+    texts: dict[str, str]
+    with helm.Chart.load(CHART) as chart:
+        try:
+            texts = chart.render(dict(values or {}), name=release, namespace=NAMESPACE)
+        except helm.HelmError as error:
+            raise Refused(str(error)) from error
+    files = [text for name, text in sorted(texts.items()) if name.endswith(".yaml")]
+    found = [document for text in files for document in yaml.safe_load_all(text)]
+    return [cast("Resource", document) for document in found if document is not None]
+
+
+def notes(values: Mapping[str, Any] | None = None) -> str:
+    """Return what is printed after an installation."""
+    helm = _helm()
+    with helm.Chart.load(CHART) as chart:
+        texts: dict[str, str] = chart.render(dict(values or {}), name=RELEASE, namespace=NAMESPACE)
+    return texts["llm-gateway/templates/NOTES.txt"]
+
+
+def complaints() -> list[str]:
+    """Return what `helm lint --strict` has to say, below advice."""
+    report = _helm().lint(CHART, strict=True)
+    said = [each["error"] for each in report["messages"] if each["severity"] > 1]
+    return [*report["errors"], *said]
+
+
+def one(resources: Sequence[Resource], kind: str, name: str | None = None) -> Resource:
+    """Return the only resource of a kind, or the one of that name."""
+    found = [
+        each
+        for each in resources
+        if each["kind"] == kind and name in {None, each["metadata"]["name"]}
+    ]
+    assert len(found) == 1, f"{len(found)} of kind {kind}"
+    return found[0]
+
+
+def kinds(resources: Sequence[Resource]) -> set[str]:
+    """Return the kinds that are there."""
+    return {each["kind"] for each in resources}
+
+
+def validate(resource: Resource, version: str) -> None:
+    """Let the strict schema of a Kubernetes version read a resource; fails where it is refused."""
+    kubernetes = pytest.importorskip("kubernetes_validate")
+    kubernetes.validate(resource, version, strict=True)
+
+
+def container(resources: Sequence[Resource]) -> Resource:
+    """Return the only container of the deployment."""
+    (found,) = one(resources, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return cast("Resource", found)
+
+
+def plain_environ(resources: Sequence[Resource], secrets: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the container, with the values that its Secrets hold as `name/key`."""
+    found: dict[str, str] = {}
+    for variable in container(resources)["env"]:
+        reference = variable.get("valueFrom", {}).get("secretKeyRef")
+        assert (reference is None) == ("value" in variable)
+        found[variable["name"]] = (
+            variable["value"]
+            if reference is None
+            else secrets[f"{reference['name']}/{reference['key']}"]
+        )
+    return found
+
+
+def mount(config_map: Resource, folder: Path) -> Path:
+    """Lay a ConfigMap into a folder as the kubelet does: links into a hidden version of it."""
+    version = folder / "..2026_11_30_12_00_00.1"
+    version.mkdir(parents=True)
+    for name, text in config_map["data"].items():
+        (version / name).write_text(text, encoding="utf-8")
+        (folder / name).symlink_to(Path("..data", name))
+    (folder / "..data").symlink_to(version.name)
+    return folder
+
+
+def _helm() -> Any:
+    try:
+        import helm_python
+    except ImportError:
+        lacking("helm-python-sdk")
+    return helm_python
