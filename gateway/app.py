@@ -32,6 +32,8 @@ from gateway.lifecycle.keys import KeyFollower
 from gateway.lifecycle.tune import tune_process
 from gateway.middleware.ports import Ports
 from gateway.server.admin import admin_app
+from gateway.server.flights import Flights
+from gateway.server.idempotency import Idempotency
 from gateway.server.inspection import inspection
 from gateway.server.kinds import Kinds
 from gateway.server.limits import ConnectionLimits
@@ -39,6 +41,7 @@ from gateway.server.listener import Edge, Listener, admin_listener, bind, data_l
 from gateway.server.record import Recorder
 from gateway.server.serve import Admission, Handler
 from gateway.server.supervisor import Seat, Supervisor
+from gateway.stores.receipts import MemoryReceipts
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Registry, read
 from gateway.telemetry.exposition import Exposition
@@ -77,6 +80,7 @@ class Worker:
         self._follower = KeyFollower(keys, self._take_keys)
         self._current = Current(self._compiler.compile(tree, self._follower.first(), 1))
         self._metrics.config_generation.set(1)
+        self._receipts = MemoryReceipts()
         self._lag = LagSampler(self._metrics, lambda: sink.lost)
 
     def _take_keys(self, rows: Iterable[StoredKey]) -> None:
@@ -96,6 +100,13 @@ class Worker:
             request_timeout_s=server.request_timeout_s,
             ping_interval_s=server.ping_interval_s,
         )
+        idempotency = Idempotency(
+            Flights(self._receipts, self._inflight.spawn),
+            body_limit=server.body_limit_bytes,
+            upload_limit=server.upload_limit_bytes,
+            request_timeout_s=server.request_timeout_s,
+            is_open=self._tree.stores.on_state_down == "open",
+        )
         handler = Handler(
             self._current,
             kinds,
@@ -103,6 +114,7 @@ class Worker:
             self.drain,
             Recorder(self._metrics, self._sink, self.traces),
             Admission(server.max_in_flight, server.request_timeout_s),
+            idempotency,
         )
         return Edge(handler, self._limits(), dialect.render_error)
 
@@ -141,6 +153,7 @@ class Worker:
         self._lag.stop()
         await self._inflight.stop_background()
         await self._client.aclose()
+        await self._receipts.aclose()
 
 
 async def _all_closed(listeners: Iterable[Listener]) -> None:

@@ -27,7 +27,7 @@ class Plan:
     def begin(self, run: Run) -> None:
         """Give a run what the engine must know of its chain."""
         run.needs = self.needs
-        run.attempt_hooks = self.attempt_hooks
+        run.attempt_hooks = self.attempt_hooks + run.attempt_hooks
         for end in self.ends:
             run.on_end(end)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.chain.plan import Principal
 from gateway.chain.snapshot import Current
@@ -13,6 +14,7 @@ from gateway.lifecycle.inflight import InFlight
 from gateway.server import health, routes
 from gateway.server.auth import authenticate
 from gateway.server.exchange import Exchange
+from gateway.server.idempotency import HEADER, Idempotency, Once
 from gateway.server.kinds import Kinds
 from gateway.server.record import Recorder
 from gateway.server.render import render_error
@@ -39,6 +41,7 @@ class Handler:
         drain: Drain,
         recorder: Recorder,
         admission: Admission,
+        idempotency: Idempotency,
     ) -> None:
         self._current = current
         self._kinds = kinds
@@ -46,6 +49,7 @@ class Handler:
         self._drain = drain
         self._recorder = recorder
         self._admission = admission
+        self._idempotency = idempotency
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one exchange, and write down how it ended."""
@@ -54,6 +58,9 @@ class Handler:
             return
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  a handler always runs in a task
+        once = None if exchange.header(HEADER) is None else self._idempotency.watch(exchange)
+        if once is not None:
+            exchange = once.exchange
         started = exchange.received_at
         run = Run(
             exchange.request_id, "other", started, started + self._admission.request_timeout_s
@@ -62,7 +69,7 @@ class Handler:
         self._recorder.begin(run)
         exchange.on_gone(task.cancel)
         try:
-            await self._answer(exchange, run)
+            await self._answer(exchange, run, once)
             if exchange.gone:
                 # It left between its last chance to be noticed and the last byte.
                 self._refuse(exchange, run, GatewayError("client_gone"))
@@ -78,11 +85,15 @@ class Handler:
             _log.exception("request %s failed", run.request_id)
             self._refuse(exchange, run, GatewayError("internal"))
         finally:
-            self._inflight.leave(task)
-            run.end()
-            self._recorder.record(exchange, run)
+            try:
+                if once is not None:
+                    await once.settle(run)
+            finally:
+                self._inflight.leave(task)
+                run.end()
+                self._recorder.record(exchange, run)
 
-    async def _answer(self, exchange: Exchange, run: Run) -> None:
+    async def _answer(self, exchange: Exchange, run: Run, once: Once | None) -> None:
         if self._drain.leaving:
             exchange.keep_alive = False
         if self._drain.refusing:
@@ -99,7 +110,11 @@ class Handler:
         run.endpoint = route.endpoint
         if exchange.method not in route.methods:
             raise InputError("method_not_allowed", detail=", ".join(route.methods))
-        await self._kinds.answer(exchange, run, principal, match)
+        if once is None:
+            await self._kinds.answer(exchange, run, principal, match)
+        else:
+            work = partial(self._kinds.answer, exchange, run, principal, match)
+            await once.answer(run, route.body, work)
 
     def _shed(self, code: str) -> OverloadError:
         self._recorder.shed(code)
