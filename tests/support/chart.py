@@ -1,5 +1,6 @@
 """The chart as Helm itself renders it, and what Kubernetes says of the result; nothing is fetched."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,44 @@ SHARED_STORES: dict[str, Any] = {
     "database": {"secret": "postgres", "key": "uri"},
 }
 Resource = dict[str, Any]
+EVERYTHING: dict[str, Any] = {
+    "replicas": 3,
+    "workers": 2,
+    "image": {"digest": "sha256:" + "0" * 64, "pullSecrets": ["registry"]},
+    "config": {"gateway.yaml": {"server": {"max_in_flight": 500}}},
+    "restartOnConfigChange": True,
+    "stores": SHARED_STORES,
+    "admin": {"secret": "admin"},
+    "secrets": {
+        "env": {"OPENAI_API_KEY": {"secret": "providers", "key": "openai"}},
+        "envFrom": ["more"],
+        "files": {"acme": "acme-keys"},
+    },
+    "environment": {"GATEWAY_TELEMETRY__LOG_LEVEL": "debug"},
+    "service": {"annotations": {"note": "x"}},
+    "ingress": {
+        "enabled": True,
+        "className": "nginx",
+        "annotations": {"nginx.ingress.kubernetes.io/proxy-buffering": "off"},
+        "hosts": ["llm.example.com", "*.llm.example.com"],
+        "tls": [{"secretName": "tls", "hosts": ["llm.example.com"]}],
+    },
+    "autoscaling": {"enabled": True},
+    "networkPolicy": {
+        "from": [{"namespaceSelector": {}}, {"ipBlock": {"cidr": "10.0.0.0/8"}}],
+        "admin": {"podLabels": {"app": "prometheus"}},
+        "extraEgress": [{"ports": [{"port": 8000, "protocol": "TCP"}]}],
+    },
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "serviceAccount": {"annotations": {"note": "x"}},
+    "podAnnotations": {"note": "x"},
+    "podLabels": {"team": "x"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "a", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "priorityClassName": "high",
+}
+"""Values that ask for every part of the chart."""
 
 
 class Refused(AssertionError):
@@ -50,6 +89,11 @@ def complaints() -> list[str]:
     report = _helm().lint(CHART, strict=True)
     said = [each["error"] for each in report["messages"] if each["severity"] > 1]
     return [*report["errors"], *said]
+
+
+def over(values: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Return values with others in the place of some."""
+    return {**copy.deepcopy(dict(values)), **more}
 
 
 def one(resources: Sequence[Resource], kind: str, name: str | None = None) -> Resource:
