@@ -1,6 +1,7 @@
 """From a checked configuration to a snapshot: every account, target, model and caller, built once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 from urllib.parse import urlsplit
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 from gateway.chain.access import grant, narrow
 from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
+from gateway.chain.prices import Tariff
 from gateway.chain.snapshot import Snapshot
 from gateway.config import models as config_models
 from gateway.config import providers as config_providers
@@ -46,7 +48,13 @@ class Compiler:
 
     def compile(self, tree: Tree, stored: Iterable[StoredKey], generation: int) -> Snapshot:
         """Build the snapshot of a checked tree and the keys of the key store; raises ConfigError."""
-        accounts = {name: self._account(name, entry) for name, entry in tree.providers.items()}
+        accounts = {
+            name: replace(
+                self._account(name, entry),
+                tariff=Tariff(name, entry.kind, entry.base_url or "", tree.prices),
+            )
+            for name, entry in tree.providers.items()
+        }
         models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
         rows: dict[str, list[StoredKey]] = {}
         for row in stored:
@@ -76,12 +84,7 @@ class Compiler:
             done_required=row.quirks.done_required,
             max_event_bytes=entry.max_event_bytes,
             secrets=self._redactor,
-        )
-        hidden = StreamRules(
-            hide_usage=True,
-            done_required=row.quirks.done_required,
-            max_event_bytes=entry.max_event_bytes,
-            secrets=self._redactor,
+            reasoning_outside=row.quirks.reasoning == "outside",
         )
         return Account(
             name=name,
@@ -91,7 +94,7 @@ class Compiler:
             keys=tuple(self._key(name, entry, row, base_url, secret) for secret in secrets),
             dialect=DIALECTS[row.dialect],
             rules=rules,
-            hidden_rules=hidden,
+            hidden_rules=replace(rules, hide_usage=True),
             status_map={int(http): Status[word] for http, word in entry.status_map.items()},
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gateway.chain.compiled import BARE, Chain
+from gateway.chain.prices import NO_TARIFF, Tariff
 from gateway.core import codec
 from gateway.core.money import Price
 from gateway.core.status import Status
@@ -45,6 +46,7 @@ class Account:
     rules: StreamRules
     hidden_rules: StreamRules
     status_map: Mapping[int, Status]
+    tariff: Tariff = NO_TARIFF
 
     def with_first_key(self) -> "Account":
         """Return this account with its first credential alone."""
@@ -61,6 +63,18 @@ class Target:
     params: codec.Fields
     health: TargetHealth
     label: bytes
+
+    def served(self, model: "Model", asked: str) -> str:
+        """Return the name the provider knows, of what a caller asked for.
+
+        A star alone stands for what the caller asked for, less the part up to the last `/` before the pattern's
+        star; inside a text it stands for what the pattern's star stood for.
+        """
+        if "*" not in self.model:
+            return self.model
+        if self.model == "*":
+            return asked[model.prefix.rfind("/") + 1 :]
+        return self.model.replace("*", asked[len(model.prefix) : len(asked) - len(model.suffix)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +99,14 @@ class Model:
         """Whether anything is known that could rule a request out."""
         return (self.supports, self.context_tokens, self.max_output_tokens) != (None, None, None)
 
+    def at(self, name: str) -> "Model":
+        """Return this model, a pattern, for one name that fits it."""
+        named = (replace(target, model=target.served(self, name)) for target in self.targets)
+        return replace(self, name=name, targets=tuple(named), prefix="", suffix="")
+
     def prices(self, asked: str) -> tuple[Price | None, ...]:
         """Return the price at each target; see `core.call.ModelRef`."""
-        del asked
-        return tuple(None for _ in self.targets)
+        return tuple(each.account.tariff.price(each.served(self, asked)) for each in self.targets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,17 @@ class Model(Block):
     )
 
 
+class LongContext(Block):
+    """US dollars per million tokens of a call with a long prompt; they count for the whole call."""
+
+    above_tokens: Count = Field(description="For calls with more prompt tokens than this.")
+    input: Usd = Field(description="Tokens of the prompt.")
+    output: Usd = Field(description="Tokens of the answer.")
+    cache_read: Usd | None = Field(default=None, description="As in the price itself.")
+    cache_write: Usd | None = Field(default=None, description="As in the price itself.")
+    reasoning: Usd | None = Field(default=None, description="As in the price itself.")
+
+
 class Price(Block):
     """US dollars per million tokens, from a day on."""
 
@@ -61,5 +72,11 @@ class Price(Block):
     cache_write: Usd | None = Field(
         default=None,
         description="Prompt tokens written to the provider's cache; default: as `input`.",
+    )
+    reasoning: Usd | None = Field(
+        default=None, description="Tokens of reasoning, a part of the answer; default: as `output`."
+    )
+    long_context: Many[LongContext] = Field(
+        default=(), description="Other prices for calls with long prompts."
     )
     valid_from: Day | None = Field(default=None, alias="from", description="First day, UTC.")

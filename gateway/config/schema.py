@@ -35,8 +35,8 @@ class Tree(Block):
     )
     prices: Mapping[str, Some[Price]] = Field(
         default_factory=dict[str, tuple[Price, ...]],
-        description="US dollars per million tokens, by `provider/model`: one row, or one per day. No "
-        "costs are computed in this version.",
+        description="US dollars per million tokens, by `provider/model` (`local/*` for all of a "
+        "provider): one row, or one per day. The bundled table is used where nothing is written.",
     )
     tenants: Mapping[Name, Tenant] = Field(
         default_factory=dict[str, Tenant], description="Who may call, by name."

@@ -49,7 +49,7 @@ class JsonOriginal(NamedTuple):
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model and what the gateway owns; everything else goes on as it came."""
-        name = run.target_model = upstream_model(target, model, run.asked)
+        name = run.target_model = target.served(model, run.asked)
         account = target.account
         fields, stream = self.fields, run.stream
         if stream and run.needs.whole:
@@ -91,7 +91,7 @@ class FormOriginal(NamedTuple):
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model's name in place, or put it before the other fields when the caller named it elsewhere."""
-        name = run.target_model = upstream_model(target, model, run.asked)
+        name = run.target_model = target.served(model, run.asked)
         lead = b"" if self.start or not name else self._lead()
         tail = lead and b"\r\n"
         pieces = (self.body[: self.start], lead, name.encode(), tail, self.body[self.end :])
@@ -108,16 +108,3 @@ class FormOriginal(NamedTuple):
 def _unstreamed(fields: codec.Fields) -> codec.Fields:
     """Return the request for the same answer in one piece: a layer must see all of it before any goes out."""
     return {name: raw for name, raw in fields.items() if name not in _STREAM_FIELDS}
-
-
-def upstream_model(target: Target, model: Model, asked: str) -> str:
-    """Return the name the provider knows.
-
-    A star alone stands for what the caller asked for, less the part up to the last `/` before the pattern's star;
-    inside a text it stands for what the pattern's star stood for.
-    """
-    if "*" not in target.model:
-        return target.model
-    if target.model == "*":
-        return asked[model.prefix.rfind("/") + 1 :]
-    return target.model.replace("*", asked[len(model.prefix) : len(asked) - len(model.suffix)])

@@ -151,7 +151,10 @@ async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outg
     if not outgoing.watched and answer.content_type != _JSON:
         return ByteStream(answer, attempt)
     body = await answer.read_all(_MAX_ANSWER_BYTES)
-    run.usage = dialect.read_answer(run.endpoint, body, account.rules.secrets)
+    rules = account.rules
+    run.usage = dialect.read_answer(
+        run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
+    )
     attempt.end("ok")
     return Whole(answer.status, _JSON_HEADERS, body)
 
