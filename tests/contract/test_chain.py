@@ -155,7 +155,7 @@ async def test_a_layer_that_answers_itself_ends_the_way_down(tmp_path: Path) -> 
     assert answer.json()["usage"]["total_tokens"] == 0
     assert models.n() == 0
     assert trace is not None
-    (short,) = [s for s in trace["steps"] if s["name"] == "Short" and s["phase"] == "finish"]
+    (short,) = [s for s in trace["steps"] if s.get("name") == "Short" and s["phase"] == "finish"]
     assert short["short_circuited"] is True
 
 
@@ -231,8 +231,7 @@ async def test_a_late_change_of_a_stream_is_told_and_not_made(tmp_path: Path) ->
 
     assert plain.json() == {"rewritten": True}
     assert texts(streamed.text) == "hello"
-    (record,) = [each for each in gateway.records() if each["stream"]]
-    assert "cannot be changed" in str(record["warnings"])
+    assert "cannot be changed" in str(gateway.records()[-1]["warnings"])
 
 
 @pytest.mark.contract("W-EXEC-2", "T-174")
