@@ -3,19 +3,30 @@
 from gateway.chain.plan import Key, Target
 from gateway.core import clock
 from gateway.core.call import Run
-from gateway.core.money import Price
 from gateway.core.errors import UpstreamError
-from gateway.engine.refusal import Refusal
+from gateway.core.money import Price
+from gateway.engine.blame import Blame, blame, blame_code
 from gateway.telemetry.metrics import AttemptCells
 
 _REST_S = 10.0
 _CREDENTIAL_REST_S = 60.0
+_OK = "ok"
+_FULL = frozenset({Blame.OVERLOAD, Blame.QUOTA})
 
 
 class Attempt:
     """One call of one target with one credential."""
 
-    __slots__ = ("_cells", "_ended", "key", "run", "started", "target")
+    __slots__ = (
+        "_cells",
+        "_ended",
+        "_key_epoch",
+        "_target_epoch",
+        "key",
+        "run",
+        "started",
+        "target",
+    )
 
     def __init__(self, run: Run, target: Target, key: Key, cells: AttemptCells) -> None:
         self.run = run
@@ -24,6 +35,8 @@ class Attempt:
         self.started = clock.monotonic()
         self._cells = cells
         self._ended = False
+        self._target_epoch = 0
+        self._key_epoch = 0
 
     @property
     def provider(self) -> str:
@@ -41,25 +54,41 @@ class Attempt:
         return None
 
     def begin(self) -> None:
-        """Count the call: it is about to be sent."""
+        """Count the call: it is about to be sent, and has a place at its target."""
         run, target = self.run, self.target
-        target.health.in_flight += 1
+        self._target_epoch = target.health.breaker.epoch
+        self._key_epoch = self.key.health.breaker.epoch
         run.attempts += 1
         run.provider = target.account.name
         run.target = target.model
 
     def answered(self) -> None:
         """Take the time to the head of a good answer."""
-        now = clock.monotonic()
-        self.target.health.observe(now - self.started, now)
+        now = self.run.head_at = clock.monotonic()
+        health = self.target.health
+        health.observe(now - self.started, now)
+        health.places.grow()
+
+    def delivered(self) -> None:
+        """Take note that a good answer has begun: a probe that streams need not end to tell that all is well."""
+        if self.target.health.breaker.state or self.key.health.breaker.state:
+            self._succeed(clock.monotonic())
 
     def end(self, outcome: str) -> None:
         """End the attempt; later calls change nothing."""
+        self._end(outcome, blame_code(outcome))
+
+    def _end(self, outcome: str, blamed: Blame) -> None:
         if self._ended:
             return
         self._ended = True
-        self.target.health.in_flight -= 1
-        duration_s = clock.monotonic() - self.started
+        now = clock.monotonic()
+        if outcome == _OK:
+            self._succeed(now)
+        else:
+            self._judge(blamed, now)
+        self.target.health.places.leave()
+        duration_s = now - self.started
         self._cells.done(outcome, duration_s)
         if self.run.usage is not None:
             self._cells.tokens(self.run.usage)
@@ -73,13 +102,46 @@ class Attempt:
         self._cells.broken(events)
 
     def fail(self, error: UpstreamError) -> None:
-        """End the attempt with an error: a credential that was refused or is out of quota rests."""
-        self.end(error.code)
-        if not isinstance(error, Refusal):
+        """End the attempt with an error, and have whoever is to blame for it left alone."""
+        if self._ended:
             return
+        blamed = blame(error)
+        self._end(error.code, blamed)
         now = clock.monotonic()
-        if error.is_credential:
+        if blamed is Blame.KEY:
             self.key.health.rest(now + _CREDENTIAL_REST_S)
-        elif error.is_quota:
-            wait_s = error.retry_after_s
-            self.key.health.rest(now + (_REST_S if wait_s is None else wait_s))
+        elif blamed is Blame.QUOTA:
+            self._wait(error.retry_after_s, now)
+
+    def _succeed(self, now: float) -> None:
+        target, key = self.target.health, self.key.health
+        target.succeed(self._target_epoch, now)
+        if key.breaker.streak or key.breaker.state:
+            key.succeed(self._key_epoch, now)
+
+    def _judge(self, blamed: Blame, now: float) -> None:
+        target, key = self.target.health, self.key.health
+        if blamed is Blame.KEY:
+            key.fail(self._key_epoch, now)
+        else:
+            key.undecided(self._key_epoch)
+        if blamed in _FULL:
+            has_shrunk = target.places.shrink(self.started, now)
+            if blamed is Blame.OVERLOAD and not has_shrunk:
+                blamed = Blame.TARGET  # sending less is no cure
+        if blamed is Blame.TARGET:
+            target.fail(self._target_epoch, now)
+        else:
+            target.undecided(self._target_epoch)
+
+    def _wait(self, asked_s: float | None, now: float) -> None:
+        """Have the credential wait as the provider asked; where it said nothing, others only go first."""
+        key, target = self.key.health, self.target.health
+        key.rest(now + (_REST_S if asked_s is None else asked_s))
+        if not asked_s:
+            return
+        until = now + min(asked_s, key.breaker.rules.max_open_s)
+        if key.is_shared:
+            key.wait_until = max(key.wait_until, until)
+        else:
+            target.wait(key, until, now)

@@ -9,13 +9,15 @@ from gateway.core.call import Call, Run
 from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError
+from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
 from gateway.engine.listing import Listing
 from gateway.engine.outgoing import Original, Outgoing
-from gateway.engine.refusal import Refusal, read_wait, refuse, refuse_in_stream
+from gateway.engine.refusal import Refusal, refuse, refuse_in_stream
 from gateway.engine.select import order_targets, usable_keys
 from gateway.engine.stream import ByteStream, EventStream
+from gateway.engine.wishes import wanted_wait
 from gateway.telemetry.metrics import AttemptCells, Metrics
 from gateway.telemetry.redact import Redactor
 from gateway.upstream.client import Answer, Headers
@@ -62,7 +64,10 @@ class Engine:
             except UpstreamError as error:
                 if not _may_move_on(error):
                     raise
-                failure = error
+                failure = rather(failure, error)
+        if isinstance(failure, Barred) and failure.full:
+            target = await wait_for_room(failure.full, run.deadline)
+            return await self.call(run, target, original.plan(run, model, target))
         if failure is not None:
             raise failure
         message = f"No target of this model offers {run.endpoint}."
@@ -74,7 +79,7 @@ class Engine:
         for key in others:
             try:
                 return await self._attempt(run, target, key, outgoing)
-            except Refusal as error:
+            except (Refusal, Barred) as error:
                 if not (error.is_credential or error.is_quota):
                     raise
         return await self._attempt(run, target, last, outgoing)
@@ -83,6 +88,8 @@ class Engine:
         attempt = Attempt(run, target, key, self._attempt_cells(run, target))
         for hook in run.attempt_hooks:
             await hook.before_attempt(attempt)
+        if not enter(target, key):
+            await admit(target, key)
         attempt.begin()
         answer: Answer | None = None
         reply: Reply | None = None
@@ -94,6 +101,7 @@ class Engine:
                 raise await self._read_refusal(target.account, answer, run.endpoint)
             attempt.answered()
             reply = await _read_reply(run, attempt, answer, outgoing)
+            attempt.delivered()
             return reply
         except AnswerIsError as error:
             refusal = refuse_in_stream(target.account, error.error, endpoint=run.endpoint)
@@ -121,6 +129,7 @@ class Engine:
         if cells is None:
             system = target.account.row.kind
             cells = self._cells[name] = self._metrics.attempt_cells(*name, system)
+            target.health.show()
         return cells
 
     async def _read_refusal(self, account: Account, answer: Answer, endpoint: str) -> Refusal:
@@ -131,7 +140,7 @@ class Engine:
             answer.abort()
             body = b""
         said = account.dialect.read_error(answer.status, body, self._redactor)
-        wait_s = read_wait(answer.header(b"retry-after-ms"), answer.header(b"retry-after"))
+        wait_s = wanted_wait(answer.status, answer.header, body)
         return refuse(account, answer.status, said, wait_s, endpoint=endpoint)
 
 

@@ -7,17 +7,24 @@ from hashlib import blake2b
 from gateway.chain.plan import Key, Model, Target
 from gateway.core import clock
 from gateway.core.call import Run
+from gateway.engine.admit import quota_wait_s
 
 _random = random.Random()  # noqa: S311  spreads load; nothing secret depends on it
 
 
 def order_targets(model: Model, run: Run) -> tuple[Target, ...]:
-    """Return a model's targets in the order in which they are to be tried."""
+    """Return a model's targets in the order in which they are to be tried.
+
+    One that was down and may be tried again goes first, so that traffic finds back to it; the others that are down
+    go last.
+    """
     targets = model.targets
     if len(targets) == 1:
         return targets
-    first = _BALANCE[model.balance](targets, run)
-    return (first, *sorted((t for t in targets if t is not first), key=_load))
+    for target in targets:
+        if target.health.breaker.state:
+            return _around_the_down(model, run)
+    return _balanced(model.balance, targets, run)
 
 
 def usable_keys(target: Target) -> Sequence[Key]:
@@ -29,8 +36,33 @@ def usable_keys(target: Target) -> Sequence[Key]:
     target.health.turn += 1
     turn = target.health.turn % len(keys)
     rotated = (*keys[turn:], *keys[:turn])
-    awake = [key for key in rotated if key.health.rest_until <= now]
-    return awake or [min(rotated, key=lambda key: key.health.rest_until)]
+    awake = [
+        key for key in rotated if key.health.rest_until <= now and _free_s(target, key, now) <= 0.0
+    ]
+    return awake or [
+        min(rotated, key=lambda key: (max(_free_s(target, key, now), 0.0), key.health.rest_until))
+    ]
+
+
+def _free_s(target: Target, key: Key, now: float) -> float:
+    """Return how long a credential cannot be used at all."""
+    return max(quota_wait_s(target, key, now), key.health.breaker.wait_s(now))
+
+
+def _around_the_down(model: Model, run: Run) -> tuple[Target, ...]:
+    now = clock.monotonic()
+    ready = tuple(target for target in model.targets if not target.health.breaker.state)
+    down = [target for target in model.targets if target.health.breaker.state]
+    due = [target for target in down if target.health.breaker.wait_s(now) <= 0.0]
+    waiting = [target for target in down if target not in due]
+    return (*due[:1], *_balanced(model.balance, ready, run), *due[1:], *waiting)
+
+
+def _balanced(balance: str, targets: tuple[Target, ...], run: Run) -> tuple[Target, ...]:
+    if len(targets) <= 1:
+        return targets
+    first = _BALANCE[balance](targets, run)
+    return (first, *sorted((t for t in targets if t is not first), key=_load))
 
 
 def _load(target: Target) -> float:

@@ -4,21 +4,110 @@ Kept by identity, so a reload that does not touch a target keeps what was learne
 """
 
 import math
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Any
+
+from gateway.core import clock
+from gateway.core.probing import LocalPermits, ProbePermits
+from gateway.upstream.breaker import NAMES, Breaker, BreakerRules
+from gateway.upstream.concurrency import ConcurrencyRules, Places
 
 _DECAY_S = 10.0
 _FIRST_GUESS_S = 0.0
+_LEASE_S = 15.0
+_NEVER = 2.0
+_RULES = BreakerRules()
+_BOUNDS = ConcurrencyRules()
+
+Watch = Callable[[str, str, int, float], None]
+"""Told of every change: provider, model, state of the breaker, limit of calls at once (inf: none)."""
 
 
-class TargetHealth:
-    """Requests in flight and the peak-EWMA of the time to the answer's head of one target."""
+class Guarded:
+    """Something with a breaker, and the leases of the probes that are under way."""
 
-    __slots__ = ("_latency_s", "_stamp", "in_flight", "turn")
+    __slots__ = ("_leases", "breaker", "name", "permits")
 
-    def __init__(self) -> None:
-        self.in_flight = 0
+    def __init__(self, name: str, breaker: Breaker, permits: ProbePermits) -> None:
+        self.name = name
+        self.breaker = breaker
+        self.permits = permits
+        self._leases: list[str] = []
+
+    async def may_probe(self, now: float) -> bool:
+        """Take the place of a probe, here and among all who share the permits."""
+        breaker = self.breaker
+        if not breaker.reserve(now):
+            return False
+        epoch = breaker.epoch
+        granted = ""
+        try:
+            for number in range(breaker.rules.probes):
+                lease = f"{self.name}#{number}"
+                if await self.permits.permit(lease, _LEASE_S):
+                    granted = lease
+                    break
+        finally:
+            if not granted:
+                breaker.refuse(epoch, now)
+        if granted and breaker.epoch != epoch:
+            self.permits.release(granted)
+            return False
+        if granted:
+            self._leases.append(granted)
+        return bool(granted)
+
+    def succeed(self, epoch: int, now: float) -> None:
+        """Take a good outcome of a call that started in this epoch."""
+        if self.breaker.succeed(epoch, now):
+            self._release()
+
+    def fail(self, epoch: int, now: float) -> None:
+        """Take a bad outcome of a call that started in this epoch."""
+        if self.breaker.fail(epoch, now):
+            self._release()
+
+    def undecided(self, epoch: int) -> None:
+        """Take an outcome that says nothing about this."""
+        if self.breaker.undecided(epoch):
+            self._release(1)
+
+    def _release(self, most: int | None = None) -> None:
+        for _ in range(len(self._leases) if most is None else min(most, len(self._leases))):
+            self.permits.release(self._leases.pop())
+
+
+class TargetHealth(Guarded):
+    """One target: its breaker, its places, and the peak-EWMA of the time to the answer's head."""
+
+    __slots__ = ("_latency_s", "_stamp", "model", "places", "provider", "turn", "waits")
+
+    def __init__(
+        self,
+        provider: str = "",
+        model: str = "",
+        *,
+        name: str = "",
+        permits: ProbePermits | None = None,
+        watch: Watch | None = None,
+        rules: BreakerRules = _RULES,
+        bounds: ConcurrencyRules = _BOUNDS,
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        show = None if watch is None else self._shown(watch)
+        super().__init__(name, Breaker(rules, show), permits or LocalPermits())
+        self.places = Places(bounds, show)
         self.turn = 0
+        self.waits: dict[KeyHealth, float] = {}
         self._latency_s = _FIRST_GUESS_S
         self._stamp = 0.0
+
+    @property
+    def in_flight(self) -> int:
+        """Calls under way."""
+        return self.places.taken
 
     def observe(self, latency_s: float, now: float) -> None:
         """Take one measurement: a peak counts at once, better times win slowly."""
@@ -31,33 +120,165 @@ class TargetHealth:
 
     def cost(self) -> float:
         """Return the expected wait of one more request; compare only within one model."""
-        return self._latency_s * (self.in_flight + 1)
+        return self._latency_s * (self.places.taken + 1)
+
+    def wait(self, key: "KeyHealth", until: float, now: float) -> None:
+        """Do not use a credential for this target until then; waits that are over are forgotten."""
+        waits = {each: end for each, end in self.waits.items() if end > now}
+        waits[key] = max(until, waits.get(key, 0.0))
+        self.waits = waits
+
+    def rules(self, rules: BreakerRules, bounds: ConcurrencyRules) -> None:
+        """Take other rules, after a reload; what was learned stays."""
+        self.breaker.rules = rules
+        self.places.set_rules(bounds)
+
+    def describe(self, now: float) -> dict[str, Any]:
+        """Return plain data for people."""
+        calls, failures = self.breaker.counts(now)
+        limit = self.places.limit
+        return {
+            "provider": self.provider,
+            "model": self.model,
+            "state": NAMES[self.breaker.state],
+            "retry_in_s": round(self.breaker.wait_s(now), 3),
+            "calls": calls,
+            "failures": failures,
+            "in_flight": self.places.taken,
+            "waiting": self.places.waiting,
+            "limit": None if limit == math.inf else int(limit),
+            "latency_s": round(self._latency_s, 6),
+        }
+
+    def show(self) -> None:
+        """Have whoever watches told how things are."""
+        if self.breaker.on_change is not None:
+            self.breaker.on_change()
+
+    def _shown(self, watch: Watch) -> Callable[[], None]:
+        def show() -> None:
+            watch(self.provider, self.model, self.breaker.state, self.places.limit)
+
+        return show
 
 
-class KeyHealth:
-    """Until when one credential must not be used."""
+class KeyHealth(Guarded):
+    """One credential. `rest_until`: others go first until then; `wait_until`: not used at all until then.
 
-    __slots__ = ("rest_until",)
+    `is_shared`: its quota is known to be one for all targets, so that a wait for one is a wait for all.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("group", "is_shared", "rest_until", "wait_until")
+
+    def __init__(
+        self,
+        group: str = "",
+        *,
+        name: str = "",
+        permits: ProbePermits | None = None,
+        rules: BreakerRules = _RULES,
+        is_shared: bool = False,
+    ) -> None:
+        super().__init__(name, Breaker(_in_a_row(rules)), permits or LocalPermits())
+        self.group = group
+        self.is_shared = is_shared
         self.rest_until = 0.0
+        self.wait_until = 0.0
 
     def rest(self, until: float) -> None:
         """Leave this key alone until then; a shorter rest never shortens a longer one."""
         self.rest_until = max(self.rest_until, until)
 
+    def rules(self, rules: BreakerRules, *, is_shared: bool) -> None:
+        """Take other rules, after a reload; what was learned stays."""
+        self.breaker.rules = _in_a_row(rules)
+        self.is_shared = is_shared
+
+    def describe(self, now: float) -> dict[str, Any]:
+        """Return plain data for people."""
+        return {
+            "quota_group": self.group,
+            "state": NAMES[self.breaker.state],
+            "retry_in_s": round(max(self.breaker.wait_s(now), self.wait_until - now, 0.0), 3),
+            "rests_s": round(max(self.rest_until - now, 0.0), 3),
+        }
+
+
+def _in_a_row(rules: BreakerRules) -> BreakerRules:
+    """Return rules under which refusals count alone: how many calls other keys had says nothing of this one."""
+    return rules._replace(ratio=_NEVER)
+
 
 class HealthBook:
     """All health records of this process, by identity."""
 
-    def __init__(self) -> None:
-        self._targets: dict[tuple[str, str], TargetHealth] = {}
+    def __init__(self, watch: Watch | None = None, permits: ProbePermits | None = None) -> None:
+        self._watch = watch
+        self._permits = permits or LocalPermits()
+        self._targets: dict[tuple[str, str, str], TargetHealth] = {}
         self._keys: dict[tuple[str, bytes], KeyHealth] = {}
 
-    def target(self, provider: str, model: str) -> TargetHealth:
-        """Return the record of a provider's model."""
-        return self._targets.setdefault((provider, model), TargetHealth())
+    def target(
+        self,
+        provider: str,
+        model: str,
+        base_url: str = "",
+        *,
+        rules: BreakerRules = _RULES,
+        bounds: ConcurrencyRules = _BOUNDS,
+    ) -> TargetHealth:
+        """Return the record of a provider's model at an address; the newest rules hold."""
+        identity = (provider, model, base_url)
+        found = self._targets.get(identity)
+        if found is None:
+            found = TargetHealth(
+                provider,
+                model,
+                name=f"target:{_digest(*identity)}",
+                permits=self._permits,
+                watch=self._watch,
+                rules=rules,
+                bounds=bounds,
+            )
+            return self._targets.setdefault(identity, found)
+        found.rules(rules, bounds)
+        return found
 
-    def key(self, provider: str, fingerprint: bytes) -> KeyHealth:
-        """Return the record of a provider's credential, named by a digest of it."""
-        return self._keys.setdefault((provider, fingerprint), KeyHealth())
+    def key(
+        self,
+        group: str,
+        fingerprint: bytes,
+        *,
+        rules: BreakerRules = _RULES,
+        is_shared: bool = False,
+    ) -> KeyHealth:
+        """Return the record of a credential in its quota group, named by a digest of it."""
+        identity = (group, fingerprint)
+        found = self._keys.get(identity)
+        if found is None:
+            name = f"key:{_digest(group, fingerprint.hex())}"
+            made = KeyHealth(
+                group, name=name, permits=self._permits, rules=rules, is_shared=is_shared
+            )
+            found = self._keys.setdefault(identity, made)
+        found.rules(rules, is_shared=is_shared)
+        return found
+
+    def retain(self, targets: Iterable[TargetHealth], keys: Iterable[KeyHealth]) -> None:
+        """Forget all records but these."""
+        used = {id(record) for record in (*targets, *keys)}
+        self._targets = {name: each for name, each in self._targets.items() if id(each) in used}
+        self._keys = {name: each for name, each in self._keys.items() if id(each) in used}
+
+    def describe(self) -> dict[str, Any]:
+        """Return all records as plain data: no addresses, no credentials."""
+        now = clock.monotonic()
+        targets, keys = tuple(self._targets.values()), tuple(self._keys.values())
+        return {
+            "targets": [each.describe(now) for each in targets],
+            "keys": [each.describe(now) for each in keys],
+        }
+
+
+def _digest(*parts: str) -> str:
+    return blake2b("\0".join(parts).encode(), digest_size=12).hexdigest()

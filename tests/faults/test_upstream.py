@@ -36,14 +36,22 @@ def status(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
 
 @asynccontextmanager
 async def faulty(
-    folder: Path, script: Script, **config: Any
+    folder: Path, script: Script, *, waits: bool = False, **config: Any
 ) -> AsyncGenerator[tuple[Serving, ScriptedUpstream]]:
-    """Serve a gateway whose provider plays a script first and is healthy afterwards."""
+    """Serve a gateway whose provider plays a script first and is healthy afterwards.
+
+    `waits`: the provider has asked not to be called for a while, so that a probe is told the same without a call.
+    """
     async with upstream(script, HEALTHY) as served:
         made = config_for(f"http://localhost:{served.port}/v1", **config)
         async with serving(made, folder) as gateway:
             yield gateway, served
             probe = await gateway.post(CHAT)
+            if waits:
+                assert probe.status_code == 429
+                assert 0 < int(probe.headers["retry-after"]) <= 60
+                assert len(served.requests) == 1
+                return
             assert probe.status_code == 200, "the probe after the fault"
 
 
@@ -141,6 +149,7 @@ async def test_a_refused_credential_is_the_gateway_s_trouble(tmp_path: Path, htt
 
 
 @pytest.mark.fault("U-2", "U-3")
+@pytest.mark.bug("K09")
 @pytest.mark.parametrize(
     ("advice", "told"),
     [
@@ -155,7 +164,8 @@ async def test_a_refused_credential_is_the_gateway_s_trouble(tmp_path: Path, htt
 async def test_the_advice_of_a_limited_provider_is_passed_on_capped(
     tmp_path: Path, advice: bytes, told: str | None
 ) -> None:
-    async with faulty(tmp_path, first(status(b"429 Slow", advice, body=b"{}"))) as (gateway, _):
+    script = first(status(b"429 Slow", advice, body=b"{}"))
+    async with faulty(tmp_path, script, waits=told not in {None, "0"}) as (gateway, _):
         refused = await gateway.post(CHAT)
 
     assert refused.status_code == 429

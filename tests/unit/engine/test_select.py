@@ -40,14 +40,14 @@ def test_weights_share_the_calls() -> None:
 
 def test_the_least_busy_target_goes_first() -> None:
     busy, idle = target(name="busy"), target(name="idle")
-    busy.health.in_flight = 1
+    busy.health.places.taken = 1
 
     assert firsts([busy, idle], "least_busy", 50) == {"idle": 50}
 
 
 def test_weight_counts_as_room_when_the_least_busy_is_chosen() -> None:
     big, small = target(name="big", weight=10), target(name="small")
-    big.health.in_flight, small.health.in_flight = 5, 1
+    big.health.places.taken, small.health.places.taken = 5, 1
 
     assert firsts([big, small], "least_busy", 50) == {"big": 50}
 

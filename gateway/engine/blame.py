@@ -1,0 +1,78 @@
+"""Whose fault a failed call was: the target's, its credential's, a quota's, or nobody's here (K12).
+
+A caller's mistake, a prompt that is too long or not allowed, a client that left and a limit of this gateway say
+nothing about a provider.
+"""
+
+import re
+from enum import Enum
+
+from gateway.core.errors import GatewayError, UpstreamError
+from gateway.core.status import Status
+from gateway.engine.refusal import Refusal
+
+
+class Blame(Enum):
+    """What a failure counts against.
+
+    TARGET: its breaker. OVERLOAD: the number of calls at once. QUOTA: the credential waits as told, and the number
+    of calls at once. KEY: the credential's breaker. NOBODY: nothing.
+    """
+
+    NOBODY = 0
+    TARGET = 1
+    OVERLOAD = 2
+    QUOTA = 3
+    KEY = 4
+
+
+_FAULTS = frozenset({Status.INTERNAL, Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED})
+_BROKEN = frozenset(
+    {
+        "upstream_unavailable",
+        "upstream_timeout",
+        "upstream_invalid_response",
+        "upstream_truncated",
+        "upstream_error",
+    }
+)
+_UNAVAILABLE, _OVERLOADED = 503, 529
+_FULL = re.compile(
+    r"over_?load|capacity|too many|too busy|\bbusy\b|throttl|slow ?down|queue|high (?:demand|load|traffic)"
+    r"|concurren|rate.?limit",
+    re.IGNORECASE,
+)
+
+
+def blame(error: GatewayError) -> Blame:
+    """Tell whose fault an error of a call is."""
+    if isinstance(error, Refusal):
+        return _of_refusal(error)
+    if not isinstance(error, UpstreamError) or error.code not in _BROKEN:
+        return Blame.NOBODY
+    if error.code == "upstream_timeout" and error.phase == "send":
+        return Blame.NOBODY  # as likely a caller who sends its body slowly
+    return Blame.TARGET
+
+
+def _of_refusal(error: Refusal) -> Blame:
+    if error.reason in {"context", "content_policy"}:
+        return Blame.NOBODY
+    if error.is_credential or error.reason == "quota":
+        return Blame.KEY
+    if error.status is Status.RESOURCE_EXHAUSTED:
+        return Blame.QUOTA
+    if error.status not in _FAULTS:
+        return Blame.NOBODY
+    said = error.said
+    if error.upstream_http == _OVERLOADED or (
+        error.upstream_http == _UNAVAILABLE
+        and _FULL.search(f"{said.code or ''} {said.type or ''} {said.message}")
+    ):
+        return Blame.OVERLOAD
+    return Blame.TARGET
+
+
+def blame_code(code: str) -> Blame:
+    """Tell whose fault it is that an answer ended early, by its machine code alone."""
+    return Blame.TARGET if code in _BROKEN else Blame.NOBODY
