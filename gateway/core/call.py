@@ -51,6 +51,10 @@ class ModelRef(Protocol):
         """The answer at most; None when unknown."""
         ...
 
+    def at(self, name: str) -> "ModelRef":
+        """Return this model, a pattern, for one name that fits it, whatever the caller writes."""
+        ...
+
     def prices(self, asked: str) -> "tuple[Price | None, ...]":
         """Return the price at each of its targets, None where none is known; `asked` is what the caller wrote."""
         ...
@@ -121,7 +125,8 @@ class Run:
     may be the caller's. `path` is the route's, as clients write it (`/v1/chat/completions`).
     `model` is the configured name that metrics and logs may show; `asked` is what the caller wrote. `code` is the
     machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
-    was complete. `charges` holds one entry per upstream call that has ended. `trace` takes what layers do.
+    was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
+    ended. `trace` takes what layers do.
     """
 
     __slots__ = (
@@ -140,6 +145,7 @@ class Run:
         "ended_at",
         "endpoint",
         "first_chunk_at",
+        "head_at",
         "headers",
         "key_id",
         "model",
@@ -183,6 +189,7 @@ class Run:
         self.target_model = ""
         self.attempts = 0
         self.upstream_s = 0.0
+        self.head_at: float | None = None
         self.first_chunk_at: float | None = None
         self.ended_at: float | None = None
         self.usage: Usage | None = None

@@ -79,7 +79,7 @@ class Build:
             known = ", ".join(sorted(self.models)) or "none"
             message = f'there is no model "{name}" (R-22); the models are: {known}'
             raise OptionError(message, field)
-        return max(fits, key=lambda model: len(model.name))
+        return max(fits, key=lambda model: len(model.name)).at(name)
 
 
 def _fits(pattern: str, name: str) -> bool:

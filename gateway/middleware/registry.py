@@ -15,6 +15,8 @@ class Row(NamedTuple):
 
 
 KINDS: dict[str, Row] = {
+    "fallback": Row("gateway.middleware.fallback", "Fallback"),
+    "hedge": Row("gateway.middleware.hedge", "Hedge"),
     "retry": Row("gateway.middleware.retry", "Retry"),
 }
 

@@ -99,7 +99,8 @@ _ROWS = (
     Metric(
         "gateway_upstream_attempts_total",
         _C,
-        "Calls to providers by outcome: `ok` or the machine code of the failure.",
+        "Calls to providers by outcome: `ok`, `hedged` (another call of the request was faster) or the machine "
+        "code of the failure.",
         ("provider", "model", "outcome"),
         of=UPSTREAM,
     ),
@@ -114,8 +115,8 @@ _ROWS = (
     Metric(
         "gateway_shadow_verdicts_total",
         _C,
-        "What layers in shadow mode would have done: `answer`, `retry`, `fallback`, `hedge`, or the machine code of "
-        "the refusal.",
+        "What layers in shadow mode would have done: `answer`, `retry`, `fallback`, `hedge`, or the machine "
+        "code of the refusal.",
         ("middleware", "verdict"),
     ),
     Metric(
