@@ -2,11 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 
 import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
+
+from tests.support.postgres_server import any_postgres, fresh_schema
 
 _LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
@@ -28,3 +30,17 @@ def pytest_asyncio_loop_factories(
     module = item.getparent(pytest.Module)
     names: tuple[str, ...] = getattr(module.obj if module else None, "LOOPS", ("asyncio",))
     return {name: _LOOPS[name] for name in names}
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[str]:
+    """The address of a Postgres that the tests of this process share."""
+    with any_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Generator[str]:
+    """An address in it whose tables are this test's own."""
+    with fresh_schema(postgres) as url:
+        yield url

@@ -15,13 +15,30 @@ from gateway.stores.memory import MemoryCounters
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 """Starts background work under a name."""
 
+
+def _postgres_keys(url: str) -> KeyStore:
+    from gateway.stores.postgres.keys import PostgresKeys
+
+    return PostgresKeys(url)
+
+
+def _postgres_ledger(url: str) -> Ledger:
+    from gateway.stores.postgres.ledger import PostgresLedger
+
+    return PostgresLedger(url)
+
+
 KEYS: dict[str, Callable[[str], KeyStore]] = {
     "memory": lambda _: MemoryKeys(),
     "sqlite": lambda url: SqliteKeys(Path(url.removeprefix("sqlite:"))),
+    "postgres": _postgres_keys,
+    "postgresql": _postgres_keys,
 }
 LEDGERS: dict[str, Callable[[str], Ledger]] = {
     "memory": lambda _: MemoryLedger(),
     "sqlite": lambda url: SqliteLedger(Path(url.removeprefix("sqlite:"))),
+    "postgres": _postgres_ledger,
+    "postgresql": _postgres_ledger,
 }
 COUNTERS: dict[str, Callable[[str, Spawn], Counters]] = {
     "memory": lambda _, __: MemoryCounters(),

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gateway.config.keys import hash_key, last_four, new_key
 from gateway.core.errors import StoreError
 from gateway.core.ports import KeyStore, StoredKey
 from gateway.stores.registry import KEYS, open_keys
+from tests.support.postgres_server import sql
 
 Open = Callable[[], KeyStore]
 
@@ -21,20 +23,29 @@ def row(tenant: str = "acme", key_id: str = "web") -> StoredKey:
     return StoredKey(tenant, key_id, hash_key(key), last_four(key), None, None, 1.5)
 
 
-@pytest.fixture(params=sorted(KEYS))
+ALIAS = "postgresql"
+KINDS = sorted(KEYS.keys() - {ALIAS})
+
+
+@pytest.fixture(params=KINDS)
 def scheme(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def open_store(scheme: str, tmp_path: Path) -> Iterator[Open]:
+def url(scheme: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    if scheme == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return "memory" if scheme == "memory" else f"{scheme}:{tmp_path}/k/keys.db"
+
+
+@pytest.fixture
+def open_store(url: str) -> Iterator[Open]:
     """Open the store, or the same one again where it lasts."""
     opened: list[KeyStore] = []
 
     def open_store() -> KeyStore:
-        opened.append(
-            open_keys("memory" if scheme == "memory" else f"{scheme}:{tmp_path}/k/keys.db")
-        )
+        opened.append(open_keys(url))
         return opened[-1]
 
     yield open_store
@@ -174,9 +185,15 @@ def test_an_unknown_kind_of_store_is_refused() -> None:
     assert "canary" not in f"{caught.value} {caught.value.detail}"
 
 
-@pytest.mark.parametrize(
-    "scheme", [name for name in sorted(KEYS) if name != "memory"], indirect=True
-)
+def test_both_names_of_postgres_open_the_same_store(postgres_url: str) -> None:
+    other = postgres_url.replace("postgres:", f"{ALIAS}:", 1)
+    with closing(open_keys(postgres_url)) as one, closing(open_keys(other)) as two:
+        one.create(row())
+
+        assert two.load() == one.load()
+
+
+@pytest.mark.parametrize("scheme", [name for name in KINDS if name != "memory"], indirect=True)
 class TestLasting:
     def test_what_was_kept_is_there_after_a_restart(self, open_store: Open) -> None:
         key = row()
@@ -205,12 +222,14 @@ class TestLasting:
         assert not two.create(row())
 
     @pytest.mark.bug("K28")
-    def test_no_key_is_kept(self, open_store: Open, tmp_path: Path) -> None:
+    def test_no_key_is_kept(self, open_store: Open, url: str, tmp_path: Path) -> None:
         key = new_key()
         store = open_store()
         store.create(StoredKey("acme", "web", hash_key(key), last_four(key), None, None, 1.0))
 
         kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+        if url.startswith("postgres"):
+            kept = sql(url, "SELECT * FROM gateway_keys").encode()
 
         assert hash_key(key).encode() in kept
         assert key.encode() not in kept

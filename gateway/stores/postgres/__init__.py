@@ -1,0 +1,1 @@
+"""Keys and ledger in Postgres; the only importer of asyncpg."""

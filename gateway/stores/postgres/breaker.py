@@ -1,0 +1,32 @@
+"""Keeps callers from waiting for a database that is known to be gone."""
+
+from gateway.core import clock
+from gateway.core.errors import StoreError
+
+REST_S = 1.0
+"""How long nobody tries; short, so that a revoked key counts within seconds once the database is back."""
+
+
+class Breaker:
+    """Lets everybody through, or after a failure one caller per `rest_s`."""
+
+    def __init__(self, rest_s: float = REST_S) -> None:
+        self._rest_s = rest_s
+        self._since: float | None = None
+
+    def check(self) -> None:
+        """Raise StoreError at once while the last failure is fresh."""
+        if self._since is None:
+            return
+        now = clock.monotonic()
+        if now - self._since < self._rest_s:
+            raise StoreError("state_unavailable", detail="Postgres did not answer a moment ago")
+        self._since = now
+
+    def failed(self) -> None:
+        """Note that the database was not reached."""
+        self._since = clock.monotonic()
+
+    def worked(self) -> None:
+        """Note that it answered."""
+        self._since = None
