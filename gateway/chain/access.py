@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gateway.chain.compiled import BARE, Chain
 from gateway.chain.plan import Model, Pattern, Principal, Target
+from gateway.chain.uses import Uses
 
 
 def grant(
@@ -13,6 +14,7 @@ def grant(
     models: Mapping[str, Model],
     accounts: Mapping[str, Target],
     chain: Chain = BARE,
+    uses: Uses | None = None,
 ) -> Principal:
     """Return what a tenant may call, and through which chain: the configured models that its list opens."""
     exact = {name: model for name, model in models.items() if "*" not in name}
@@ -20,7 +22,7 @@ def grant(
         Pattern(model.prefix, model.suffix, model) for name, model in models.items() if "*" in name
     ]
     opened, opened_patterns = _restrict(names, exact, patterns)
-    return Principal(tenant, "", opened, opened_patterns, accounts, None, chain)
+    return Principal(tenant, "", opened, opened_patterns, accounts, None, chain, uses)
 
 
 def narrow(
@@ -33,7 +35,9 @@ def narrow(
     if names is None:
         return replace(tenant, key_id=key_id, expires=expires)
     exact, patterns = _restrict(names, tenant.models, tenant.patterns)
-    return Principal(tenant.tenant, key_id, exact, patterns, {}, expires, tenant.chain)
+    return replace(
+        tenant, key_id=key_id, models=exact, patterns=patterns, accounts={}, expires=expires
+    )
 
 
 def opens(name: str, listed: Iterable[str], models: Iterable[str]) -> bool:

@@ -1,7 +1,7 @@
 """From chain entries to built layers, and from layers to plans: once per tenant, at load."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from gateway.chain.order import REJECT, Finding, check_order
 from gateway.chain.pending import PENDING
 from gateway.chain.plan import Model
 from gateway.chain.plugin import installed, load_file, load_installed
+from gateway.chain.uses import Uses
 from gateway.config.chain import PLUGIN, ChainEntry, When
 from gateway.config.complaints import complaints
 from gateway.config.errors import ConfigError, Mistake
@@ -41,8 +42,9 @@ class Chains:
         return ChainBuilder(self._trip, self._ports, models, folder)
 
 
+@cache
 def known_middleware() -> tuple[str, ...]:
-    """Return every kind a chain may name."""
+    """Return every kind a chain may name; packages are not looked for twice."""
     return (*KINDS, *(kind for kind in PENDING if kind not in KINDS), *installed())
 
 
@@ -83,6 +85,15 @@ class ChainBuilder:
         layers = [layer for layer in built if layer is not None]
         conditions = {entry.id: entry.when for entry in active}
         return Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
+
+    def uses(self, tenant: str, chain: Chain, allowed: Iterable[str]) -> Uses:
+        """Return what lets requests of a tenant bring middleware of their own."""
+
+        def make(entry: ChainEntry) -> tuple[Layer | None, list[Mistake]]:
+            apart = ChainBuilder(self._trip, self._ports, self._models, self._folder)
+            return apart.layer(tenant, "", entry), apart.mistakes
+
+        return Uses(chain, frozenset(allowed), frozenset(known_middleware()), make)
 
     def layer(self, tenant: str, agent: str, entry: ChainEntry) -> Layer | None:
         """Build one layer; None when it cannot be, which is then among the mistakes."""

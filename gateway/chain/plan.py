@@ -1,11 +1,12 @@
 """What a request finds ready: models, targets and credentials, checked and compiled at load."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gateway.chain.compiled import BARE, Chain
 from gateway.chain.prices import NO_TARIFF, Tariff
+from gateway.chain.uses import Uses
 from gateway.core import codec
 from gateway.core.money import Price
 from gateway.core.status import Status
@@ -35,7 +36,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A configured provider: its row, its credentials, its limits. `name` is the operator's name for it."""
+    """A configured provider: its row, its credentials, its limits. `name` is the operator's name for it.
+
+    `health_of` returns what is known of one of its models.
+    """
 
     name: str
     row: Provider
@@ -47,6 +51,7 @@ class Account:
     hidden_rules: StreamRules
     status_map: Mapping[int, Status]
     tariff: Tariff = NO_TARIFF
+    health_of: Callable[[str], TargetHealth] = TargetHealth
 
     def with_first_key(self) -> "Account":
         """Return this account with its first credential alone."""
@@ -131,7 +136,7 @@ class Principal:
     """A caller: tenant, key id, and what this key may call. `expires` is in seconds since the epoch.
 
     `accounts` are the providers whose files, batches and model lists belong to this tenant alone. `chain` is what
-    every call passes through.
+    every call passes through, `uses` that with what a request brings.
     """
 
     tenant: str
@@ -141,3 +146,10 @@ class Principal:
     accounts: Mapping[str, Target]
     expires: float | None
     chain: Chain = BARE
+    uses: Uses | None = None
+
+    def chain_with(self, wish: bytes | None) -> Chain:
+        """Return the chain, with what the request brings; raises InputError or AuthError."""
+        if wish is None or self.uses is None:
+            return self.chain
+        return self.uses.chain(bytes(wish))

@@ -9,7 +9,7 @@ from gateway.config.node import Node, View
 from gateway.config.patterns import covers, fits
 from gateway.config.references import Secret
 
-_MAY_BE_EMPTY = frozenset({"models", "providers", "chain", "supports"})
+_MAY_BE_EMPTY = frozenset({"models", "providers", "chain", "supports", "use"})
 _UNREAD = frozenset({"params", "tools"})
 
 

@@ -77,6 +77,11 @@ class Tenant(Block):
         default=None,
         description="Middleware, outermost first; default: `defaults.chain`; `[]` is none.",
     )
+    use: Many[Name] = Field(
+        default=(),
+        description="Middleware that a request may bring itself with `gateway.use`, inside the chain; none but "
+        "these.",
+    )
     agents: Mapping[Name, Agent] = Field(
         default_factory=dict[str, Agent],
         description="Its agents, by name; not callable in this version.",

@@ -34,6 +34,7 @@ class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
     tags: tuple[str, ...] | None = None
     context: dict[str, Any] | None = None
     cache: CacheControl | None = None
+    use: codec.Raw | None = None
 
 
 _NONE = Extension()
@@ -80,6 +81,7 @@ def _with_headers(wish: Extension, named: Mapping[str, bytes]) -> Extension:
         tags=tags or wish.tags,
         context=wish.context,
         cache=CacheControl(mode=texts["cache"]) if "cache" in texts else wish.cache,
+        use=wish.use,
     )
 
 

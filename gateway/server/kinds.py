@@ -77,7 +77,7 @@ class Kinds:
         model = resolve(principal, run.asked)
         run.model = model.name
         call = Call(run, model, JsonOriginal(match.path, fields, watched=True))
-        plan = principal.chain.plan(model)
+        plan = principal.chain_with(wish.use).plan(model)
         plan.begin(run)
         if run.stream:
             await self._stream(exchange, run, self._streamed(plan.handle, call))

@@ -47,7 +47,7 @@ class Objects:
         else:
             model = resolve(principal, name)
             run.model = model.name
-        plan = principal.chain.plan(model)
+        plan = principal.chain_with(wish.use).plan(model)
         plan.begin(run)
         return await plan.handle(Call(run, model, original))
 

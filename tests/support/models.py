@@ -180,8 +180,9 @@ async def _stream(peer: Peer, step: Step, model: str, body: Mapping[str, Any]) -
         await asyncio.sleep(0.002)
         await peer.send(event({"content": word if number == 0 else f" {word}"}))
     await peer.send(event({}, "stop"))
-    if step.tokens is not None and (body.get("stream_options") or {}).get("include_usage"):
-        usage = {**head, "choices": [], "usage": _usage(step)}
+    options: dict[str, Any] = body.get("stream_options") or {}
+    if step.tokens is not None and options.get("include_usage"):
+        usage: dict[str, Any] = {**head, "choices": [], "usage": _usage(step)}
         await peer.send(chunk(b"data: %b\n\n" % json.dumps(usage).encode()))
     await peer.send(chunk(b"data: [DONE]\n\n"), LAST_CHUNK)
     return True

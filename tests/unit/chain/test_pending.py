@@ -77,6 +77,6 @@ def test_a_variable_that_was_left_aside_is_named_in_the_plan(tmp_path: Path) -> 
 
 
 def test_a_chain_that_is_not_active_is_named(tmp_path: Path) -> None:
-    tree = tree_of(tmp_path, {"defaults": {"chain": ["retry"]}})
+    tree = tree_of(tmp_path, {"defaults": {"chain": ["retry", "semantic_cache"]}})
 
-    assert list(pending_notes(tree)) == ["tenant team: not active in this version: retry"]
+    assert list(pending_notes(tree)) == ["tenant team: not active in this version: semantic_cache"]

@@ -1,0 +1,80 @@
+"""`gateway.use`: what a request may bring, and what it may not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.models import ask, chained, refuse, said
+
+QUICK = {"max_retries": 5, "jitter": "none", "initial_delay_ms": 1}
+
+
+def using(*entries: object) -> dict[str, Any]:
+    return ask(gateway={"use": list(entries)})
+
+
+def allowing(*names: str) -> Any:
+    def change(config: dict[str, Any]) -> None:
+        config["tenants"]["acme"]["use"] = list(names)
+
+    return change
+
+
+@pytest.mark.contract("G-REG-3", "T-016")
+@pytest.mark.parametrize("chain", [[], [{"retry": {"max_retries": 1}}]])
+async def test_what_a_request_brings_ends_with_it(tmp_path: Path, chain: list[object]) -> None:
+    async with chained(tmp_path, chain, config=allowing("retry"), m1=[refuse(503)]) as (
+        gateway,
+        models,
+    ):
+        await gateway.post(using({"name": "retry", "config": QUICK}))
+        first = models.n()
+        await gateway.post(using({"name": "retry", "config": {**QUICK, "max_retries": 3}}))
+        second = models.n() - first
+        await gateway.post(using({"name": "retry", "config": QUICK}))
+
+    assert (first, second, models.n() - first - second) == (6, 4, 6)
+
+
+@pytest.mark.contract("G-REG-4", "T-017", "T-018", "G-REG-5")
+@pytest.mark.parametrize(
+    ("entry", "status", "code", "words"),
+    [
+        ({"name": "nope"}, 404, "middleware_not_found", "nope"),
+        (
+            {"name": "retry", "config": {"max_retries": "x"}},
+            400,
+            "middleware_config",
+            "retry: max_retries",
+        ),
+        (
+            {"name": "retry", "config": {"max_retries": -1}},
+            400,
+            "middleware_config",
+            "retry: max_retries",
+        ),
+        ({"name": "retry", "config": {"surprise": 1}}, 400, "middleware_config", "surprise"),
+        ({"name": "retry", "more": 1}, 400, "middleware_config", "more"),
+        (7, 400, "middleware_config", "gateway.use"),
+        ({"name": "fallback", "config": {"models": ["m2"]}}, 403, "permission_denied", "fallback"),
+        ("fallback", 403, "permission_denied", "fallback"),
+    ],
+)
+async def test_what_cannot_be_used_is_refused_before_any_call(
+    tmp_path: Path, entry: object, status: int, code: str, words: str
+) -> None:
+    async with chained(tmp_path, [], config=allowing("retry"), m1=[said()]) as (gateway, models):
+        answer = await gateway.post(using(entry))
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert words in answer.json()["error"]["message"]
+    assert models.n() == 0
+
+
+async def test_an_empty_list_is_the_tenant_s_own_chain(tmp_path: Path) -> None:
+    async with chained(tmp_path, [], m1=[said()]) as (gateway, models):
+        answer = await gateway.post(using())
+
+    assert answer.status_code == 200
+    assert "gateway" not in models.asked[0].body
