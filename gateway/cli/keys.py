@@ -26,7 +26,8 @@ def run_keys(options: argparse.Namespace, load: Load) -> int:
     if settings.database == _IN_MEMORY:
         return _complain(
             "stores.database is memory: such keys live in the gateway's own process, out of reach of this "
-            "command. Write keys in the configuration, or set stores.database to sqlite:FILE."
+            "command. Write keys in the configuration, or set stores.database to sqlite:FILE or "
+            "postgres://HOST/DATABASE."
         )
     store = open_keys(settings.database)
     try:

@@ -18,9 +18,17 @@ _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")
 _URL_PATH = re.compile(r"(?:/(?!/)(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})*)*\Z")
 _DOT_SEGMENT = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|\Z)", re.IGNORECASE)
 STATE_SCHEMES = ("memory",)
-DATABASE_SCHEMES = ("memory", "sqlite")
+DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
+_POSTGRES_SCHEMES = DATABASE_SCHEMES[2:]
+_POSTGRES_HOST = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_POSTGRES = re.compile(
+    r"postgres(?:ql)?://(?:[^@:/?#\s]*(?::[^@:/?#\s]*)?@)?"
+    rf"(?P<hosts>(?:{_POSTGRES_HOST}(?:,{_POSTGRES_HOST})*)?)"
+    r"(?:/[^@/?#\s]*)?(?P<query>(?:\?[^#\s]*)?)\Z",
+    re.ASCII,
+)
 _LATER = frozenset({
-    "redis", "rediss", "redis+cluster", "redis+sentinel", "unix", "postgres", "postgresql",
+    "redis", "rediss", "redis+cluster", "redis+sentinel", "unix",
 })  # fmt: skip
 
 
@@ -47,7 +55,19 @@ def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
         # Programs disagree on whether sqlite:///x is /x or x.
         if not file.strip("/") or file.startswith("//"):
             raise PydanticCustomError("file", "must be sqlite:FILE, a path without //")
+    if url.scheme in _POSTGRES_SCHEMES:
+        _check_postgres(url.reveal())
     return url
+
+
+def _check_postgres(url: str) -> None:
+    """Refuse what the driver would read otherwise than it was meant: it splits at the first odd character."""
+    match = _POSTGRES.match(url)
+    if match is None or not (match["hosts"] or "host=" in match["query"]):
+        raise PydanticCustomError(
+            "postgres",
+            "must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, odd characters written as %XX",
+        )
 
 
 def http_url(url: str) -> str:
@@ -167,7 +187,8 @@ class Stores(Block):
     )
     database: Annotated[MaskedUrl, AfterValidator(_database)] = Field(
         default_factory=lambda: MaskedUrl("sqlite:gateway.db"),
-        description="Keys made at run time: `sqlite:FILE` (below the data directory) or `memory`. "
+        description="Keys made at run time, and the ledger: `sqlite:FILE` (below the data directory), "
+        "`postgres://USER:PASSWORD@HOST/DATABASE` (also `postgresql`) for several machines, or `memory`. "
         "DATABASE_URL is read when nothing is written and it names one of these.",
         json_schema_extra={"default": "sqlite:gateway.db"},
     )

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.errors import ConfigError
 from gateway.config.loader import check, load
 from gateway.config.schema import Tree
 
@@ -53,7 +54,7 @@ def test_a_whole_block_may_be_json(load_text: LoadText) -> None:
         ("GATEWAY_TELEMETRY__LOG_BODIES", "yes", "GATEWAY_TELEMETRY__LOG_BODIES: telemetry.log_bodies: must be true or false"),
         ("GATEWAY_STORES__STATE", "redis://h/1", "GATEWAY_STORES__STATE: stores.state: redis is not in this version: must begin with one of: memory"),
         ("GATEWAY_STORES__STATE", "localhost:6379", "GATEWAY_STORES__STATE: stores.state: must begin with one of: memory"),
-        ("GATEWAY_STORES__DATABASE", "postgres://h/d", "GATEWAY_STORES__DATABASE: stores.database: postgres is not in this version: must begin with one of: memory, sqlite"),
+        ("GATEWAY_STORES__DATABASE", "mysql://h/d", "GATEWAY_STORES__DATABASE: stores.database: must begin with one of: memory, sqlite, postgres, postgresql"),
         ("DATABASE_URL", "sqlite:///x", "DATABASE_URL: stores.database: must be sqlite:FILE, a path without //"),
     ],
 )  # fmt: skip
@@ -141,8 +142,7 @@ def test_usual_variables_count_where_nothing_is_written(load_text: LoadText) -> 
     ("name", "value", "note"),
     [
         ("REDIS_URL", "redis://:canary-J8sKq2Lw@h/0", "REDIS_URL is left aside: stores.state takes memory in this version."),
-        ("DATABASE_URL", "postgres://u:canary-J8sKq2Lw@h/d", "DATABASE_URL is left aside: stores.database takes memory or sqlite in this version."),
-        ("DATABASE_URL", "mysql+x://canary-J8sKq2Lw@h/d", "DATABASE_URL is left aside: stores.database takes memory or sqlite in this version."),
+        ("DATABASE_URL", "mysql+x://canary-J8sKq2Lw@h/d", "DATABASE_URL is left aside: stores.database takes memory or sqlite or postgres or postgresql in this version."),
     ],
 )  # fmt: skip
 def test_a_variable_of_other_programs_stops_nothing_and_is_told(
@@ -156,6 +156,48 @@ def test_a_variable_of_other_programs_stops_nothing_and_is_told(
     assert written.stores.database.reveal().startswith("sqlite:")
     kept = load_text("stores: {state: memory, database: memory}\n", **{name: value})
     assert not any(name in each for each in kept.notes)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://h/d",
+        "postgresql://u:p%40ss%2F@db.example.com:5432/gateway?sslmode=require",
+        "postgres://h1:1,h2:2/d?target_session_attrs=read-write",
+        "postgres://[::1]:5432/d",
+        "postgres:///d?host=/var/run/postgresql",
+    ],
+)
+def test_addresses_of_postgres_are_taken(load_text: LoadText, url: str) -> None:
+    written = load_text(TEXT, DATABASE_URL=url)
+
+    assert written.stores.database.reveal() == url
+
+
+@pytest.mark.threat("T-12")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres:",
+        "postgres:d",
+        "postgres:///d",
+        "postgres://u:canary-J8sKq2Lw#x@h/d",
+        "postgres://u:canary/J8sKq2Lw@h/d",
+        "postgres://u:canary@J8sKq2Lw@h/d",
+        "postgres://u:canary:J8sKq2Lw@h/d",
+        "postgres://h:canary-J8sKq2Lw/d",
+        "postgres://h /d",
+    ],
+)
+def test_an_address_of_postgres_that_readers_disagree_on_is_refused_without_its_words(
+    load_text: LoadText, url: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(TEXT, DATABASE_URL=url)
+
+    assert "must be postgres://USER:PASSWORD@HOST:PORT/DATABASE" in str(caught.value)
+    assert "canary" not in str(caught.value)
+    assert "J8sKq2Lw" not in str(caught.value)
 
 
 def test_options_win_over_variables_and_files(tmp_path: Path) -> None:
