@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import cast
 from urllib.parse import urlsplit
 
 from gateway.chain.access import grant, narrow
+from gateway.chain.guarding import breaker_rules, places_rules
 from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
 from gateway.chain.prices import Tariff
@@ -64,7 +66,8 @@ class Compiler:
         builder = self._chains.builder(tree, models)
         for name, tenant in tree.tenants.items():
             chain = builder.build(name, tree.chain_of(name))
-            base = grant(name, tenant.models, models, self._own(tenant, accounts), chain)
+            uses = builder.uses(name, chain, tenant.use)
+            base = grant(name, tenant.models, models, self._own(tenant, accounts), chain, uses)
             for key in tenant.keys:
                 expires = key.expires.timestamp() if key.expires else None
                 digest = bytes.fromhex(key.digest.removeprefix("sha256:"))
@@ -96,13 +99,25 @@ class Compiler:
             rules=rules,
             hidden_rules=replace(rules, hide_usage=True),
             status_map={int(http): Status[word] for http, word in entry.status_map.items()},
+            health_of=partial(
+                self._health.target,
+                name,
+                base_url=base_url,
+                rules=breaker_rules(entry.breaker),
+                bounds=places_rules(entry.concurrency),
+            ),
         )
 
     def _key(
         self, name: str, entry: config_providers.Provider, row: Provider, base_url: str, secret: str
     ) -> Key:
         group = entry.quota_group or name
-        health = self._health.key(group, sha256(secret.encode()).digest())
+        health = self._health.key(
+            group,
+            sha256(secret.encode()).digest(),
+            rules=breaker_rules(entry.breaker),
+            is_shared=entry.quota_group is not None,
+        )
         if row.is_local:
             return Key(self._local_door(row.kind), health)
         spec = EndpointSpec(
@@ -146,7 +161,7 @@ class Compiler:
             model=entry.model,
             weight=entry.weight,
             params={field: codec.raw(value) for field, value in entry.params.items()},
-            health=self._health.target(entry.provider, entry.model),
+            health=accounts[entry.provider].health_of(entry.model),
             label=f"{entry.provider}/{entry.model}".encode("ascii", "replace"),
         )
 
@@ -155,8 +170,7 @@ class Compiler:
         own: dict[str, Target] = {}
         for name in tenant.providers:
             account = accounts[name].with_first_key()
-            health = self._health.target(name, "*")
-            own[name] = Target(account, "*", 1, {}, health, name.encode())
+            own[name] = Target(account, "*", 1, {}, account.health_of("*"), name.encode())
         return own
 
 

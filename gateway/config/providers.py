@@ -30,6 +30,7 @@ HeaderName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"), AfterValidator(_header)
 ]
 StatusName = Annotated[Status, Strict(strict=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
 UpstreamStatus = Annotated[str, StringConstraints(pattern=r"^[45][0-9][0-9]$")]
 
 
@@ -42,6 +43,58 @@ class Timeout(Block):
         default=120, description="From the sent request to the answer's head."
     )
     idle_s: Seconds = Field(default=60, description="Between two pieces of an answer.")
+
+
+class Breaker(Block):
+    """When a model of a provider, or a credential, is left alone, and for how long."""
+
+    enabled: bool = Field(default=True, description="Leave alone what fails at all.")
+    failures: Count = Field(
+        default=5, description="Failures in a row after which a model is left alone."
+    )
+    failure_ratio: Share = Field(
+        default=0.5, description="The same by the share of failed calls in the window."
+    )
+    min_calls: Count = Field(
+        default=20, description="Calls in the window before their share of failures counts."
+    )
+    window_s: Seconds = Field(default=30, description="How far back calls count.")
+    open_s: Seconds = Field(
+        default=5,
+        description="How long it is left alone at first: half of this to all of it, at random. Doubled each time "
+        "that a probe fails.",
+    )
+    max_open_s: Seconds = Field(
+        default=60,
+        description="The longest such time, and the longest that a wish of the provider to wait is heeded.",
+    )
+    probes: Count = Field(
+        default=1,
+        description="Calls at once that may try whether it is well again, over all workers and replicas that share "
+        "a state store.",
+    )
+
+
+class Concurrency(Block):
+    """How many calls one model of a provider gets at once, in each worker."""
+
+    max: Count | None = Field(
+        default=None, description="At most so many; default: what `max_connections` allows."
+    )
+    adaptive: bool = Field(
+        default=True,
+        description="Send less at once when the provider says that it is overloaded or limits the rate.",
+    )
+    min: Count = Field(default=10, description="Never fewer than this for that reason.")
+    decrease_ratio: Share = Field(
+        default=0.8, description="What is left of the calls at once after each such answer."
+    )
+    recover_s: Seconds = Field(
+        default=60, description="After this time without such an answer the limit is forgotten."
+    )
+    queue_s: Seconds = Field(
+        default=1, description="How long a call waits for a place; then 503 `overloaded`."
+    )
 
 
 class Provider(Block):
@@ -69,10 +122,16 @@ class Provider(Block):
         default=1000,
         description="Calls that may wait for a connection, in each worker; above it 503 `overloaded`.",
     )
+    breaker: Breaker = Field(
+        default_factory=Breaker, description="When to leave a model or a credential alone."
+    )
+    concurrency: Concurrency = Field(
+        default_factory=Concurrency, description="How many calls a model gets at once."
+    )
     quota_group: Name | None = Field(
         default=None,
-        description="Providers of one group share a quota: a limit of one rests all of them, in the "
-        "worker that met it.",
+        description="Providers of one group share a quota: when one is told to wait, all of them wait, in the "
+        "worker that met it. Without a group each model waits for itself.",
     )
     status_map: Mapping[UpstreamStatus, StatusName] = Field(
         default_factory=dict[str, Status],

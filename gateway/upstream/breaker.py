@@ -18,9 +18,9 @@ _random = random.Random()  # noqa: S311  spreads probes; nothing secret depends 
 
 
 class BreakerRules(NamedTuple):
-    """When a breaker opens, and for how long. Seconds; `ratio` 1 or more: by failures in a row alone."""
+    """When a breaker opens, and for how long. Seconds; `ratio` above 1: by failures in a row alone."""
 
-    failures: int = 5
+    failures: float = 5
     ratio: float = 0.5
     min_calls: int = 20
     window_s: float = 30.0
@@ -125,9 +125,10 @@ class Breaker:
 
     def counts(self, now: float) -> tuple[int, int]:
         """Return calls and failures in the window."""
-        self._advance(int(now * _BUCKETS / self.rules.window_s))
-        bad = sum(self._bad)
-        return sum(self._good) + bad, bad
+        slot = int(now * _BUCKETS / self.rules.window_s)
+        fresh = [old % _BUCKETS for old in range(slot - _BUCKETS + 1, self._slot + 1)]
+        bad = sum(self._bad[each] for each in fresh)
+        return sum(self._good[each] for each in fresh) + bad, bad
 
     def _is_enough(self, now: float) -> bool:
         rules = self.rules
@@ -140,7 +141,7 @@ class Breaker:
             return True
         bad = sum(self._bad)
         calls = sum(self._good) + bad
-        return calls >= rules.min_calls and bad >= rules.ratio * calls and rules.ratio < 1.0
+        return calls >= rules.min_calls and bad >= rules.ratio * calls
 
     def _advance(self, slot: int) -> None:
         """Empty the buckets between the last one written and this one."""

@@ -3,17 +3,20 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from math import inf
+from math import floor, inf
 from typing import NamedTuple
 
 _USED = 2
 
 
 class ConcurrencyRules(NamedTuple):
-    """The bounds of a limit. `most` inf: without one until the provider asks for less. Seconds."""
+    """The bounds of a limit. `most` inf: without one until the provider asks for less. `least` inf: never less.
+
+    Times are seconds.
+    """
 
     most: float = inf
-    least: int = 10
+    least: float = 10
     decrease: float = 0.8
     recover_s: float = 60.0
     queue_s: float = 1.0
@@ -69,16 +72,8 @@ class Places:
         if min(self.limit, self.taken) <= least:
             return False
         self._cut_at = now
-        self._set(max(least, int(min(self.limit, self.taken) * self.rules.decrease)))
+        self._set(max(least, floor(min(self.limit, self.taken) * self.rules.decrease)))
         return True
-
-    def set_rules(self, rules: ConcurrencyRules) -> None:
-        """Take other bounds, after a reload."""
-        if rules == self.rules:
-            return
-        had_none = self.limit == self.rules.most
-        self.rules = rules
-        self._set(rules.most if had_none else min(self.limit, rules.most))
 
     def _set(self, limit: float) -> None:
         self.limit = limit

@@ -4,9 +4,11 @@ Kept by identity, so a reload that does not touch a target keeps what was learne
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import blake2b
+from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from gateway.core import clock
 from gateway.core.probing import LocalPermits, ProbePermits
@@ -27,7 +29,7 @@ Watch = Callable[[str, str, int, float], None]
 class Guarded:
     """Something with a breaker, and the leases of the probes that are under way."""
 
-    __slots__ = ("_leases", "breaker", "name", "permits")
+    __slots__ = ("__weakref__", "_leases", "breaker", "name", "permits")
 
     def __init__(self, name: str, breaker: Breaker, permits: ProbePermits) -> None:
         self.name = name
@@ -128,11 +130,6 @@ class TargetHealth(Guarded):
         waits[key] = max(until, waits.get(key, 0.0))
         self.waits = waits
 
-    def rules(self, rules: BreakerRules, bounds: ConcurrencyRules) -> None:
-        """Take other rules, after a reload; what was learned stays."""
-        self.breaker.rules = rules
-        self.places.set_rules(bounds)
-
     def describe(self, now: float) -> dict[str, Any]:
         """Return plain data for people."""
         calls, failures = self.breaker.counts(now)
@@ -189,11 +186,6 @@ class KeyHealth(Guarded):
         """Leave this key alone until then; a shorter rest never shortens a longer one."""
         self.rest_until = max(self.rest_until, until)
 
-    def rules(self, rules: BreakerRules, *, is_shared: bool) -> None:
-        """Take other rules, after a reload; what was learned stays."""
-        self.breaker.rules = _in_a_row(rules)
-        self.is_shared = is_shared
-
     def describe(self, now: float) -> dict[str, Any]:
         """Return plain data for people."""
         return {
@@ -210,13 +202,15 @@ def _in_a_row(rules: BreakerRules) -> BreakerRules:
 
 
 class HealthBook:
-    """All health records of this process, by identity."""
+    """All health records of this process, by identity; one that no snapshot refers to any more is forgotten."""
 
     def __init__(self, watch: Watch | None = None, permits: ProbePermits | None = None) -> None:
         self._watch = watch
         self._permits = permits or LocalPermits()
-        self._targets: dict[tuple[str, str, str], TargetHealth] = {}
-        self._keys: dict[tuple[str, bytes], KeyHealth] = {}
+        self._lock = Lock()
+        self._targets: WeakValueDictionary[tuple[object, ...], TargetHealth]
+        self._targets = WeakValueDictionary()
+        self._keys: WeakValueDictionary[tuple[object, ...], KeyHealth] = WeakValueDictionary()
 
     def target(
         self,
@@ -227,21 +221,20 @@ class HealthBook:
         rules: BreakerRules = _RULES,
         bounds: ConcurrencyRules = _BOUNDS,
     ) -> TargetHealth:
-        """Return the record of a provider's model at an address; the newest rules hold."""
-        identity = (provider, model, base_url)
-        found = self._targets.get(identity)
-        if found is None:
-            found = TargetHealth(
-                provider,
-                model,
-                name=f"target:{_digest(*identity)}",
-                permits=self._permits,
-                watch=self._watch,
-                rules=rules,
-                bounds=bounds,
-            )
-            return self._targets.setdefault(identity, found)
-        found.rules(rules, bounds)
+        """Return the record of a provider's model at an address; under other rules it is another one."""
+        identity = (provider, model, base_url, rules, bounds)
+        with self._lock:
+            found = self._targets.get(identity)
+            if found is None:
+                found = self._targets[identity] = TargetHealth(
+                    provider,
+                    model,
+                    name=f"target:{_digest(provider, model, base_url)}",
+                    permits=self._permits,
+                    watch=self._watch,
+                    rules=rules,
+                    bounds=bounds,
+                )
         return found
 
     def key(
@@ -253,27 +246,24 @@ class HealthBook:
         is_shared: bool = False,
     ) -> KeyHealth:
         """Return the record of a credential in its quota group, named by a digest of it."""
-        identity = (group, fingerprint)
-        found = self._keys.get(identity)
-        if found is None:
-            name = f"key:{_digest(group, fingerprint.hex())}"
-            made = KeyHealth(
-                group, name=name, permits=self._permits, rules=rules, is_shared=is_shared
-            )
-            found = self._keys.setdefault(identity, made)
-        found.rules(rules, is_shared=is_shared)
+        identity = (group, fingerprint, is_shared)
+        with self._lock:
+            found = self._keys.get(identity)
+            if found is None:
+                found = self._keys[identity] = KeyHealth(
+                    group,
+                    name=f"key:{_digest(group, fingerprint.hex())}",
+                    permits=self._permits,
+                    rules=rules,
+                    is_shared=is_shared,
+                )
         return found
 
-    def retain(self, targets: Iterable[TargetHealth], keys: Iterable[KeyHealth]) -> None:
-        """Forget all records but these."""
-        used = {id(record) for record in (*targets, *keys)}
-        self._targets = {name: each for name, each in self._targets.items() if id(each) in used}
-        self._keys = {name: each for name, each in self._keys.items() if id(each) in used}
-
     def describe(self) -> dict[str, Any]:
-        """Return all records as plain data: no addresses, no credentials."""
+        """Return all records as plain data: no addresses, no credentials. Callable from any thread."""
         now = clock.monotonic()
-        targets, keys = tuple(self._targets.values()), tuple(self._keys.values())
+        with self._lock:
+            targets, keys = list(self._targets.values()), list(self._keys.values())
         return {
             "targets": [each.describe(now) for each in targets],
             "keys": [each.describe(now) for each in keys],
