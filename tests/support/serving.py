@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -11,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import uvicorn
 
 from gateway.app import Worker
 from gateway.chain.layers import known_middleware
 from gateway.cli.commands import known_kinds
 from gateway.config.loader import load
 from gateway.core import codec
-from gateway.server.listener import bind, data_listener
+from gateway.core.receipts import Receipts
+from gateway.server.asgi import asgi_app
+from gateway.server.flights import Flights
+from gateway.server.listener import Edge, Listener, bind, data_listener
 from gateway.stores.registry import open_keys
 from gateway.telemetry.cells import Families, Registry
 from gateway.telemetry.exposition import Exposition
@@ -90,11 +95,34 @@ def config_for(url: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def _asgi_listener(edge: Edge, sock: socket.socket) -> Listener:
+    """Serve the same on plain uvicorn."""
+    config = uvicorn.Config(
+        asgi_app(edge.handler, edge.limits, edge.render),
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+    )
+    return Listener(config, sock)
+
+
 @asynccontextmanager
 async def serving(
-    config: Mapping[str, Any], folder: Path, **limits: float
+    config: Mapping[str, Any],
+    folder: Path,
+    *,
+    mode: str = "direct",
+    receipts: Receipts | None = None,
+    **limits: float,
 ) -> AsyncGenerator[Serving]:
-    """Serve a configuration until the block ends; `limits` replace those of its connections."""
+    """Serve a configuration until the block ends; `limits` replace those of its connections.
+
+    `mode` is direct or asgi; `receipts` are shared by several gateways.
+    """
     path = folder / "gateway.yaml"
     path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))
     tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=known_middleware())
@@ -106,8 +134,11 @@ async def serving(
     registry = Registry.create()
     worker = Worker(tree, open_keys("memory"), registry, redactor, sink)
     sock = bind("127.0.0.1", 0)
+    if receipts is not None:
+        worker._flights = Flights(receipts, worker._inflight.spawn)
     edge = worker.edge()
-    listener = data_listener(replace(edge, limits=replace(edge.limits, **limits)), sock)
+    edge = replace(edge, limits=replace(edge.limits, **limits))
+    listener = data_listener(edge, sock) if mode == "direct" else _asgi_listener(edge, sock)
     await listener.start()
     own = httpx2.AsyncClient(
         base_url=listener.url,

@@ -1,0 +1,564 @@
+"""Requests with an idempotency key, over receipts in memory, on both server modes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from gateway.core.errors import StoreError
+from gateway.core.receipts import Holder, Receipt, Receipts
+from gateway.stores.receipts import MemoryReceipts
+from tests.support.faulty import GOOD, HEALTHY, WHOLE, configured, event, streamed
+from tests.support.scripted_upstream import (
+    STREAM_HEAD,
+    Peer,
+    Script,
+    ScriptedUpstream,
+    answering,
+    chunk,
+    ok,
+    until,
+    upstream,
+)
+from tests.support.serving import CHAT, KEY, STREAM, Serving, serving
+
+RIVAL = "test-rival-0123456789abcdef"
+SECOND = "test-second-0123456789abcdef"
+Scene = tuple[Serving, ScriptedUpstream]
+Open = Callable[..., AbstractAsyncContextManager[Scene]]
+LIMITED = b"HTTP/1.1 429 No\r\nretry-after: 0\r\ncontent-length: 2\r\n\r\n{}"
+CHAT_PATH = "/v1/chat/completions"
+
+
+@pytest.fixture(params=["direct", "asgi"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Serve a gateway before scripts; the folder is new for each."""
+    count = iter(range(100))
+
+    @asynccontextmanager
+    async def opened(
+        *scripts: Script, receipts: Receipts | None = None, **more: Any
+    ) -> AsyncGenerator[Scene]:
+        folder = tmp_path / str(next(count))
+        folder.mkdir()
+        async with upstream(*scripts) as served:
+            config = configured(served, **more)
+            config["tenants"]["acme"]["keys"].append({"id": "k2", "secret": SECOND})
+            config["tenants"]["acme"]["providers"] = ["up"]
+            config["tenants"]["rival"] = {
+                "keys": [{"id": "k", "secret": RIVAL}],
+                "models": ["m"],
+            }
+            async with serving(config, folder, mode=request.param, receipts=receipts) as gateway:
+                yield gateway, served
+
+    return opened
+
+
+async def ask(gateway: Serving, key: str, body: Any = CHAT, **headers: str) -> httpx2.Response:
+    return await gateway.post(body, idempotency_key=key, **headers)
+
+
+def code_of(answer: httpx2.Response) -> str:
+    return str(answer.json()["error"]["code"])
+
+
+def is_replay(answer: httpx2.Response) -> bool:
+    return answer.headers.get("idempotent-replayed") == "true"
+
+
+class Gate:
+    """A provider that answers when it is told to."""
+
+    def __init__(self, answer: bytes = ok(GOOD), before: bytes = b"") -> None:
+        self.open = asyncio.Event()
+        self.answer = answer
+        self.before = before
+
+    async def __call__(self, peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(self.before)
+            await self.open.wait()
+            await peer.send(self.answer)
+
+
+@pytest.mark.fault("C-24")
+@pytest.mark.contract("G-27", "I9")
+async def test_a_repeat_gets_the_first_answer_and_calls_nobody(opened: Open) -> None:
+    async with opened(HEALTHY) as (gateway, provider):
+        first = await ask(gateway, "one", x_request_id="first")
+        again = await ask(gateway, "one", x_request_id="again")
+
+        assert (first.status_code, again.status_code) == (200, 200)
+        assert first.content == again.content == GOOD
+        assert not is_replay(first)
+        assert is_replay(again)
+        assert first.headers["x-request-id"] == "first"
+        assert again.headers["x-request-id"] == "again"
+        assert again.headers["content-type"] == first.headers["content-type"]
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.fault("C-24")
+async def test_those_that_come_meanwhile_wait_for_the_same_answer(opened: Open) -> None:
+    gate = Gate()
+    async with opened(gate) as (gateway, provider):
+        asked = [asyncio.create_task(ask(gateway, "one")) for _ in range(8)]
+        await until(lambda: provider.requests and gateway.running == 8)
+        gate.open.set()
+        answers = await asyncio.gather(*asked)
+
+        assert {answer.content for answer in answers} == {GOOD}
+        assert sum(not is_replay(answer) for answer in answers) == 1
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.fault("C-25")
+async def test_a_key_of_another_request_is_refused(opened: Open) -> None:
+    other = {**CHAT, "temperature": 1}
+    async with opened(HEALTHY) as (gateway, provider):
+        await ask(gateway, "one")
+        answers = [
+            await ask(gateway, "one", other),
+            await gateway.post(CHAT, "/chat/completions", idempotency_key="one"),
+            await gateway.post(CHAT, CHAT_PATH + "?a=b", idempotency_key="one"),
+            await ask(gateway, "one", content_type="text/plain"),
+            await ask(gateway, "one", x_gateway_provider="up"),
+        ]
+
+        assert {answer.status_code for answer in answers} == {422}
+        assert {code_of(answer) for answer in answers} == {"idempotency_mismatch"}
+        assert {answer.headers["x-should-retry"] for answer in answers} == {"false"}
+        assert all(b"fine" not in answer.content for answer in answers)
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.fault("C-25")
+async def test_a_key_of_a_running_request_is_refused_at_once(opened: Open) -> None:
+    gate = Gate()
+    async with opened(gate) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: provider.requests)
+        other = await ask(gateway, "one", {**CHAT, "seed": 1})
+        gate.open.set()
+
+        assert code_of(other) == "idempotency_mismatch"
+        assert (await first).content == GOOD
+
+
+@pytest.mark.parametrize("key", [b"", b"k" * 256, "schlüssel".encode(), b"a\tb"])
+async def test_a_key_that_is_none_is_refused(opened: Open, key: bytes) -> None:
+    async with opened(HEALTHY) as (gateway, provider):
+        headers = [(b"idempotency-key", key)]
+        answer = await gateway.client.post(CHAT_PATH, json=CHAT, headers=headers)
+
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "Idempotency-Key"
+        assert not provider.requests
+
+
+async def test_two_keys_are_refused_and_the_longest_is_taken(opened: Open) -> None:
+    async with opened(HEALTHY) as (gateway, _):
+        headers = [(b"idempotency-key", b"a"), (b"idempotency-key", b"b")]
+        both = await gateway.client.post(CHAT_PATH, json=CHAT, headers=headers)
+
+        assert both.status_code == 400
+        assert (await ask(gateway, "k ~" * 85)).status_code == 200
+
+
+@pytest.mark.threat("T-16")
+async def test_tenants_and_keys_never_share_a_key(opened: Open) -> None:
+    async with opened(HEALTHY) as (gateway, provider):
+        for secret in (KEY, RIVAL, SECOND):
+            answer = await ask(gateway, "one", authorization=f"Bearer {secret}")
+            assert answer.status_code == 200
+            assert not is_replay(answer)
+
+        assert len(provider.requests) == 3
+        refused = await ask(gateway, "one", authorization="Bearer test-unknown-0123456789ab")
+        assert refused.status_code == 401
+
+
+async def test_what_does_not_post_has_no_use_for_a_key(opened: Open) -> None:
+    async with opened(HEALTHY) as (gateway, _):
+        for _ in range(2):
+            answer = await gateway.client.get("/v1/models", headers={"idempotency-key": ""})
+            assert answer.status_code == 200
+            assert not is_replay(answer)
+
+
+async def test_an_error_after_a_call_is_kept(opened: Open) -> None:
+    broken = answering(b"HTTP/1.1 500 Oops\r\ncontent-length: 2\r\n\r\n{}")
+    async with opened(broken) as (gateway, provider):
+        first = await ask(gateway, "one")
+        again = await ask(gateway, "one")
+
+        assert first.status_code == again.status_code == 500
+        assert first.content == again.content
+        assert is_replay(again)
+        assert first.headers["x-should-retry"] == again.headers["x-should-retry"] == "false"
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{", 400), ({**CHAT, "model": "none"}, 404), ({"messages": []}, 400)],
+    ids=["json", "model", "no-model"],
+)
+async def test_what_is_refused_before_a_call_leaves_the_key_free(
+    opened: Open, body: Any, status: int
+) -> None:
+    async with opened(HEALTHY) as (gateway, provider):
+        assert (await ask(gateway, "one", body)).status_code == status
+
+        good = await ask(gateway, "one")
+        assert good.status_code == 200
+        assert not is_replay(good)
+        assert len(provider.requests) == 1
+
+
+async def test_a_provider_that_refuses_for_its_limits_leaves_the_key_free(opened: Open) -> None:
+    async def limited(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(LIMITED)
+        await HEALTHY(peer)
+
+    async with opened(limited) as (gateway, provider):
+        first = await ask(gateway, "one")
+        assert first.status_code == 429
+        assert first.headers["retry-after"] == "0"
+        assert not is_replay(await ask(gateway, "one"))
+        assert len(provider.requests) == 2
+
+
+async def test_a_provider_that_was_not_reached_leaves_the_key_free(opened: Open) -> None:
+    receipts = MemoryReceipts()
+    async with opened(HEALTHY) as (_, provider):
+        down = provider.port
+    async with opened(
+        HEALTHY, receipts=receipts, provider={"base_url": f"http://127.0.0.1:{down}/v1"}
+    ) as (gateway, _):
+        assert (await ask(gateway, "one")).status_code == 503
+        again = await ask(gateway, "one")
+        assert again.status_code == 503
+        assert not is_replay(again)
+
+
+async def test_who_waited_runs_when_the_first_was_refused(opened: Open) -> None:
+    waiting, refuse = asyncio.Event(), asyncio.Event()
+
+    async def limited(peer: Peer) -> None:
+        await peer.request()
+        waiting.set()
+        await refuse.wait()
+        await peer.send(LIMITED)
+        await HEALTHY(peer)
+
+    async with opened(limited) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one"))
+        await waiting.wait()
+        second = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: gateway.running == 2)
+        refuse.set()
+
+        assert (await first).status_code == 429
+        answer = await second
+        assert answer.status_code == 200
+        assert not is_replay(answer)
+        assert len(provider.requests) == 2
+
+
+@pytest.mark.contract("G-27")
+async def test_a_stream_is_given_again_byte_for_byte(opened: Open) -> None:
+    async with opened(answering(streamed(*WHOLE))) as (gateway, provider):
+        first = await ask(gateway, "one", STREAM)
+        again = await ask(gateway, "one", STREAM)
+
+        assert first.content == again.content
+        assert first.content.endswith(b"data: [DONE]\n\n")
+        assert is_replay(again)
+        for answer in (first, again):
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            assert answer.headers["transfer-encoding"] == "chunked"
+        assert len(provider.requests) == 1
+
+
+async def test_a_stream_that_broke_is_given_again_as_it_broke(opened: Open) -> None:
+    async def cut(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(STREAM_HEAD, chunk(event("half")))
+        peer.fin()
+
+    async with opened(cut) as (gateway, provider):
+        first = await ask(gateway, "one", STREAM)
+        again = await ask(gateway, "one", STREAM)
+
+        assert first.content == again.content
+        assert b"upstream_truncated" in first.content
+        assert len(provider.requests) == 1
+
+
+async def test_what_is_too_large_to_keep_is_never_called_for_again(opened: Open) -> None:
+    large = GOOD.replace(b"fine", b"f" * (1 << 20))
+    async with opened(answering(ok(large))) as (gateway, provider):
+        assert (await ask(gateway, "one")).content == large
+        again = await ask(gateway, "one")
+
+        assert again.status_code == 409
+        assert code_of(again) == "idempotency_lost"
+        assert again.headers["x-should-retry"] == "false"
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.fault("C-24")
+@pytest.mark.bug("K05")
+@pytest.mark.parametrize("body", [CHAT, STREAM], ids=["plain", "stream"])
+async def test_the_first_request_outlives_its_client(opened: Open, body: Any) -> None:
+    if body is CHAT:
+        gate = Gate()
+    else:
+        rest = b"".join(map(chunk, WHOLE[1:])) + b"0\r\n\r\n"
+        gate = Gate(rest, STREAM_HEAD + chunk(WHOLE[0]))
+    async with opened(gate) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one", body))
+        await until(lambda: provider.requests)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await asyncio.sleep(
+            0.1
+        )  # time enough for the gateway to notice, and to do nothing about it
+        assert gateway.running == 1
+        gate.open.set()
+        again = await ask(gateway, "one", body)
+
+        assert again.status_code == 200
+        assert again.content.endswith(GOOD if body is CHAT else b"data: [DONE]\n\n")
+        assert is_replay(again)
+        assert len(provider.requests) == 1
+        assert provider.peers[0].ended_at is None
+        await until(lambda: not gateway.running)
+
+
+async def test_who_waits_and_leaves_ends_nothing(opened: Open) -> None:
+    gate = Gate()
+    async with opened(gate) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: provider.requests)
+        second = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: gateway.running == 2)
+        second.cancel()
+        await until(lambda: gateway.running == 1)
+        gate.open.set()
+
+        assert (await first).content == GOOD
+
+
+async def test_who_waits_longer_than_his_deadline_is_told_to_come_again(opened: Open) -> None:
+    gate = Gate()
+    async with opened(gate) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: provider.requests)
+        hasty = await ask(gateway, "one", x_gateway_timeout_ms="50")
+        gate.open.set()
+
+        assert hasty.status_code == 409
+        assert code_of(hasty) == "idempotency_in_progress"
+        assert hasty.headers["retry-after"] == "1"
+        assert hasty.headers["x-should-retry"] == "true"
+        assert (await first).content == GOOD
+
+
+async def test_a_request_that_leaving_has_cut_is_lost(opened: Open) -> None:
+    gate, receipts = Gate(), MemoryReceipts()
+    async with opened(gate, receipts=receipts) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: provider.requests)
+        gateway.worker._inflight.cut()
+        cut = await first
+        assert cut.status_code == 503
+        assert code_of(cut) == "draining"
+        gateway.worker._inflight.cutting = False
+        again = await ask(gateway, "one")
+
+        assert code_of(again) == "idempotency_lost"
+        assert len(provider.requests) == 1
+
+
+class Down(MemoryReceipts):
+    """A store that does not answer when told so."""
+
+    is_down = False
+
+    async def claim(self, holder: Holder, fingerprint: str, lease_s: float) -> Receipt:
+        self._check()
+        return await super().claim(holder, fingerprint, lease_s)
+
+    async def calling(self, holder: Holder, lease_s: float) -> bool:
+        self._check()
+        return await super().calling(holder, lease_s)
+
+    async def finish(self, holder: Holder, fingerprint: str, answer: Any) -> bool:
+        self._check()
+        return await super().finish(holder, fingerprint, answer)
+
+    def _check(self) -> None:
+        if self.is_down:
+            raise StoreError("state_unavailable")
+
+
+@pytest.mark.bug("K23")
+async def test_without_the_store_a_key_is_refused(opened: Open) -> None:
+    receipts = Down()
+    receipts.is_down = True
+    async with opened(HEALTHY, receipts=receipts) as (gateway, provider):
+        answer = await ask(gateway, "one")
+
+        assert answer.status_code == 503
+        assert code_of(answer) == "state_unavailable"
+        assert not provider.requests
+        assert (await gateway.post(CHAT)).status_code == 200
+
+
+@pytest.mark.bug("K23")
+async def test_where_the_store_may_be_down_the_request_goes_on_with_a_warning(
+    opened: Open,
+) -> None:
+    receipts = Down()
+    receipts.is_down = True
+    open_ = {"stores": {"database": "memory", "on_state_down": "open"}}
+    async with opened(HEALTHY, receipts=receipts, **open_) as (gateway, provider):
+        answer = await ask(gateway, "one")
+
+        assert answer.status_code == 200
+        assert "idempotency" in answer.headers["x-gateway-warnings"]
+        assert len(provider.requests) == 1
+
+
+async def test_an_answer_is_written_down_once_the_store_is_back(opened: Open) -> None:
+    gate, receipts = Gate(), Down()
+    async with opened(gate, receipts=receipts) as (gateway, provider):
+        first = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: provider.requests)
+        receipts.is_down = True
+        gate.open.set()
+        assert (await first).content == GOOD
+        assert is_replay(await ask(gateway, "one"))
+        receipts.is_down = False
+        await until(lambda: any(row.answer for row in receipts._shelves["acme"].rows.values()))
+        assert is_replay(await ask(gateway, "one"))
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.contract("G-27")
+async def test_gateways_that_share_a_store_share_the_answer(opened: Open) -> None:
+    gate, receipts = Gate(), MemoryReceipts()
+    async with (
+        opened(gate, receipts=receipts) as (one, provider),
+        opened(HEALTHY, receipts=receipts) as (two, other),
+    ):
+        first = asyncio.create_task(ask(one, "k"))
+        await until(lambda: provider.requests)
+        joined = [asyncio.create_task(ask(two, "k")) for _ in range(3)]
+        await until(lambda: two.running == 3)
+        gate.open.set()
+
+        assert (await first).content == GOOD
+        assert {(await each).content for each in joined} == {GOOD}
+        assert all(is_replay(each.result()) for each in joined)
+        assert not other.requests
+
+
+@pytest.mark.parametrize("called", [True, False])
+async def test_what_a_dead_gateway_leaves_runs_again_only_if_it_had_called_nobody(
+    opened: Open, called: bool
+) -> None:
+    now = [0.0]
+    receipts = MemoryReceipts(now=lambda: now[0])
+    names: list[Holder] = []
+
+    class Watched(Down):
+        async def claim(self, holder: Holder, fingerprint: str, lease_s: float) -> Receipt:
+            names.append(holder)
+            dead = holder._replace(token="dead")
+            await receipts.claim(dead, fingerprint, lease_s)
+            if called:
+                await receipts.calling(dead, lease_s)
+            now[0] += lease_s
+            return await receipts.claim(holder, fingerprint, lease_s)
+
+        async def calling(self, holder: Holder, lease_s: float) -> bool:
+            return await receipts.calling(holder, lease_s)
+
+        async def finish(self, holder: Holder, fingerprint: str, answer: Any) -> bool:
+            return await receipts.finish(holder, fingerprint, answer)
+
+    async with opened(HEALTHY, receipts=Watched()) as (gateway, provider):
+        answer = await ask(gateway, "secret-of-the-client")
+
+        assert answer.status_code == (409 if called else 200)
+        assert len(provider.requests) == (0 if called else 1)
+        if called:
+            assert code_of(answer) == "idempotency_lost"
+        assert names[0].tenant == "acme"
+        assert "secret" not in names[0].name
+
+
+FORM_PATH = "/v1/audio/transcriptions"
+
+
+async def send_form(gateway: Serving, key: str, content: bytes, boundary: str) -> httpx2.Response:
+    data = b"".join(
+        b'--%b\r\ncontent-disposition: form-data; name="%b"\r\n\r\n%b\r\n'
+        % (boundary.encode(), name, value)
+        for name, value in ((b"model", b"m"), (b"prompt", content))
+    )
+    return await gateway.post(
+        data + f"--{boundary}--\r\n".encode(),
+        FORM_PATH,
+        content_type=f"multipart/form-data; boundary={boundary}",
+        idempotency_key=key,
+    )
+
+
+async def test_a_form_with_another_boundary_is_the_same_form(opened: Open) -> None:
+    async with opened(answering(ok(b'{"text":"hi"}'))) as (gateway, provider):
+        first = await send_form(gateway, "one", b"audio", "aaaa")
+        again = await send_form(gateway, "one", b"audio", "bbbbbb")
+        other = await send_form(gateway, "one", b"other", "cccc")
+
+        assert (first.status_code, again.status_code) == (200, 200)
+        assert is_replay(again)
+        assert code_of(other) == "idempotency_mismatch"
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("size", [1000, 3 << 20], ids=["held", "passed-on"])
+async def test_an_upload_is_sent_on_once(opened: Open, size: int) -> None:
+    headers = {"x_gateway_provider": "up", "idempotency_key": "one", "content_type": "text/x"}
+    async with opened(answering(ok(b'{"id":"file-1"}'))) as (gateway, provider):
+        first = await gateway.post(b"x" * size, "/v1/files", **headers)
+        again = await gateway.post(b"x" * size, "/v1/files", **headers)
+        other = await gateway.post(b"y" * size, "/v1/files", **headers)
+
+        assert (first.status_code, again.status_code) == (200, 200)
+        assert is_replay(again)
+        assert code_of(other) == "idempotency_mismatch"
+        assert [len(request.body) for request in provider.requests] == [size]
+
+
+async def test_a_large_upload_does_not_wait_for_another(opened: Open) -> None:
+    headers = {"x_gateway_provider": "up", "idempotency_key": "one", "content_type": "text/x"}
+    gate = Gate(ok(b'{"id":"file-1"}'))
+    async with opened(gate) as (gateway, provider):
+        first = asyncio.create_task(gateway.post(b"x" * (3 << 20), "/v1/files", **headers))
+        await until(lambda: provider.requests)
+        second = await gateway.post(b"x" * (3 << 20), "/v1/files", **headers)
+        gate.open.set()
+
+        assert code_of(second) == "idempotency_in_progress"
+        assert (await first).status_code == 200
