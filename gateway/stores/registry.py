@@ -8,9 +8,11 @@ from gateway.core.counting import Counters
 from gateway.core.errors import StoreError
 from gateway.core.ledger import Ledger
 from gateway.core.ports import KeyStore
+from gateway.core.receipts import Receipts
 from gateway.stores.keys import MemoryKeys, SqliteKeys
 from gateway.stores.ledger import MemoryLedger, SqliteLedger
 from gateway.stores.memory import MemoryCounters
+from gateway.stores.receipts import MemoryReceipts
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 """Starts background work under a name."""
@@ -43,6 +45,9 @@ LEDGERS: dict[str, Callable[[str], Ledger]] = {
 COUNTERS: dict[str, Callable[[str, Spawn], Counters]] = {
     "memory": lambda _, __: MemoryCounters(),
 }
+RECEIPTS: dict[str, Callable[[str, Spawn], Receipts]] = {
+    "memory": lambda _, __: MemoryReceipts(),
+}
 
 
 def open_counters(url: str, spawn: Spawn) -> Counters:
@@ -54,6 +59,14 @@ def open_counters(url: str, spawn: Spawn) -> Counters:
     if scheme not in COUNTERS:
         raise StoreError("state_unavailable", detail=f"counters are not kept in {scheme}")
     return COUNTERS[scheme](url, spawn)
+
+
+def open_receipts(url: str, spawn: Spawn) -> Receipts:
+    """Open the receipts at a state address; as `open_counters`."""
+    scheme = url.partition(":")[0]
+    if scheme not in RECEIPTS:
+        raise StoreError("state_unavailable", detail=f"receipts are not kept in {scheme}")
+    return RECEIPTS[scheme](url, spawn)
 
 
 def open_keys(url: str) -> KeyStore:
