@@ -207,7 +207,7 @@ def test_an_account_is_relayed_to_one_tenant(check_text: Check) -> None:
         ("stores: {database: 'sqlite:'}", "9:20: stores.database: must be sqlite:FILE"),
         ("stores: {database: 'sqlite:///x'}", "9:20: stores.database: must be sqlite:FILE"),
         ("stores: {database: 'mysql://h/d'}", "9:20: stores.database: must begin with one of: memory, sqlite"),
-        ("stores: {database: 'postgres://h/d'}", "9:20: stores.database: postgres is not in this version"),
+        ("stores: {database: 'postgres:///d'}", "9:20: stores.database: must be postgres://"),
         ("stores: {state: 'rediss://h/0'}", "9:17: stores.state: rediss is not in this version"),
         ("stores: {state: 'memory:x'}", "9:17: stores.state: memory takes no address"),
         ("defaults: {chain: retry}", "9:19: defaults.chain: must be a list"),

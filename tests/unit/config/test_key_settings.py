@@ -53,7 +53,7 @@ def test_a_variable_says_where_the_store_is(write: Write) -> None:
     ("text", "expected"),
     [
         (TEXT, "2:20: stores.database: the environment variable WHERE is not set"),
-        ("stores: {database: 'postgres://h/d'}", "1:20: stores.database: postgres is not in this"),
+        ("stores: {database: 'postgres:///d'}", "1:20: stores.database: must be postgres://"),
         ("tenants: {acme: {models: fast}}", "1:26: tenants.acme.models: must be a list"),
         ("tenants: {acme: {}}\ntenants: {}", "2:1: "),
         ("tenants: {", ""),
