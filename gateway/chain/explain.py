@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.chain.layers import check_chains
+from gateway.chain.onion import Layer, levels_of
 from gateway.chain.pending import PENDING, setting_notes
+from gateway.config.chain import When
 from gateway.config.schema import Tree
+from gateway.middleware.registry import KINDS
 
 
 def describe(tree: Tree, tenant: str | None = None, model: str | None = None) -> dict[str, Any]:
-    """Return the plan of a tree as plain data without secrets, in a stable order."""
+    """Return the plan of a tree as plain data without secrets, in a stable order; raises ConfigError."""
+    builder = check_chains(tree)
     return {
         "sources": list(tree.sources),
         "notes": [*tree.notes, *setting_notes(tree)],
@@ -45,14 +50,55 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
                 "providers": list(entry.providers),
                 "keys": [key.id for key in entry.keys],
                 "chain": [layer.kind for layer in tree.chain_of(name)],
+                "layers": [
+                    _layer(layer, when)
+                    for layer, when in zip(
+                        builder.built[name].layers, builder.built[name].conditions, strict=True
+                    )
+                ],
+                "findings": [
+                    f"{finding.rule.result}: {finding}" for finding in builder.findings[name]
+                ],
                 "not_active": [
-                    layer.kind for layer in tree.chain_of(name) if layer.kind in PENDING
+                    layer.kind
+                    for layer in tree.chain_of(name)
+                    if layer.kind in PENDING and layer.kind not in KINDS
                 ],
             }
             for name, entry in sorted(tree.tenants.items())
             if tenant in (None, name)
         },
     }
+
+
+def _layer(layer: Layer, when: When | None) -> dict[str, Any]:
+    """Return what a layer is and what it needs of answers."""
+    middleware = layer.middleware
+    return {
+        "id": layer.id,
+        "kind": layer.kind,
+        "shadow": middleware.shadow,
+        "levels": list(levels_of(middleware)),
+        "needs": [name for name, needed in middleware.needs._asdict().items() if needed],
+        "when": when.model_dump(exclude_none=True) if when is not None else {},
+    }
+
+
+_NEEDS = {
+    "whole": "makes streams wait until they are complete",
+    "hold": "holds a stream back until its first content",
+    "complete": "holds a stream back until it is complete",
+    "text": "counts the text of streams",
+}
+
+
+def _layer_line(layer: Mapping[str, Any]) -> str:
+    facts = [f"at the level{'s' * (len(layer['levels']) > 1)} {_join(layer['levels'])}"]
+    facts += [_NEEDS[name] for name in layer["needs"]]
+    facts += ["in shadow: changes nothing"] * layer["shadow"]
+    facts += [f"only for {name} {_join(values)}" for name, values in layer["when"].items()]
+    kind = "" if layer["kind"] == layer["id"] else f" ({layer['kind']})"
+    return f"    {layer['id']}{kind}: {'; '.join(facts)}"
 
 
 def render(plan: Mapping[str, Any]) -> str:
@@ -65,6 +111,8 @@ def render(plan: Mapping[str, Any]) -> str:
         if tenant["providers"]:
             lines.append(f"  own accounts: {_join(tenant['providers'])}")
         lines.append(f"  chain: {' > '.join(tenant['chain']) or 'none'}")
+        lines += map(_layer_line, tenant["layers"])
+        lines += [f"    {finding}" for finding in tenant["findings"]]
         if tenant["not_active"]:
             lines.append(f"  not active in this version: {_join(tenant['not_active'])}")
     for name, model in plan["models"].items():

@@ -71,12 +71,14 @@ class ChainBuilder:
         self._folder = folder
         self.mistakes: list[Mistake] = []
         self.findings: dict[str, list[Finding]] = {}
+        self.built: dict[str, Chain] = {}
 
     def build(self, tenant: str, entries: Iterable[ChainEntry], agent: str = "") -> Chain:
         """Return the chain of a tenant or agent; what is wrong with it is added to `mistakes`."""
         chain = [entry for entry in entries if entry.mode != "off"]
         found = check_order(chain)
-        self.findings[f"{tenant}/{agent}" if agent else tenant] = found
+        name = f"{tenant}/{agent}" if agent else tenant
+        self.findings[name] = found
         for finding in found:
             if finding.rule.result == REJECT:
                 self._complain(finding.entry, str(finding))
@@ -84,7 +86,9 @@ class ChainBuilder:
         built = (self.layer(tenant, agent, entry) for entry in active)
         layers = [layer for layer in built if layer is not None]
         conditions = {entry.id: entry.when for entry in active}
-        return Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
+        whole = Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
+        self.built[name] = whole
+        return whole
 
     def uses(self, tenant: str, chain: Chain, allowed: Iterable[str]) -> Uses:
         """Return what lets requests of a tenant bring middleware of their own."""

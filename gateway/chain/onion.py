@@ -79,6 +79,14 @@ def _forms(middleware: Middleware, level: str) -> _Forms:
     )
 
 
+def levels_of(middleware: Middleware) -> tuple[str, ...]:
+    """Return the levels at which a middleware does something, the outermost first."""
+    found = [level for level in LEVELS if any(_forms(middleware, level))]
+    if any(hasattr(middleware, name) for name in _ATTEMPT):
+        found.append("attempt")
+    return tuple(found)
+
+
 def fold(layers: Sequence[Layer], level: str, inner: Proceed) -> Proceed:
     """Return the layers of a level around `inner`, the first outermost; `inner` itself without any hook."""
     for layer in reversed(layers):
