@@ -7,31 +7,36 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import uvloop
 from fastapi import APIRouter
 
 from gateway.chain.compile import Compiler
 from gateway.chain.explain import describe
+from gateway.chain.generations import Generations
 from gateway.chain.layers import Chains, middleware_rows
 from gateway.chain.local import local_door
-from gateway.chain.snapshot import Current
+from gateway.config.diff import pinned
+from gateway.config.errors import ConfigError, Mistake
 from gateway.config.schema import Tree
+from gateway.config.source import Loaded, Source, Start
 from gateway.core.errors import StoreError
-from gateway.core.ports import KeyStore, StoredKey
+from gateway.core.ports import KeyStore
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.run import Engine
 from gateway.lifecycle.descriptors import most_connections, raise_descriptor_limit
 from gateway.lifecycle.drain import Drain
 from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.keys import KeyFollower
+from gateway.lifecycle.reload import Reloader
 from gateway.lifecycle.tune import tune_process
 from gateway.middleware.ports import Ports
 from gateway.server.admin import admin_app
+from gateway.server.control import Answer, Order, Orders, order_of
 from gateway.server.flights import Flights
 from gateway.server.idempotency import Idempotency
 from gateway.server.inspection import inspection
@@ -39,11 +44,12 @@ from gateway.server.kinds import Kinds
 from gateway.server.limits import ConnectionLimits
 from gateway.server.listener import Edge, Listener, admin_listener, bind, data_listener, url_of
 from gateway.server.record import Recorder
+from gateway.server.reloading import reloading
 from gateway.server.serve import Admission, Handler
 from gateway.server.supervisor import Seat, Supervisor
 from gateway.stores.receipts import MemoryReceipts
 from gateway.telemetry import bridge
-from gateway.telemetry.cells import Registry, read
+from gateway.telemetry.cells import Kind, Registry, read
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.lag import LagSampler
 from gateway.telemetry.logs import LogSink
@@ -58,6 +64,7 @@ from gateway.version import VERSION
 _log = logging.getLogger("gateway")
 _STDIN = 0
 _STDERR = 2
+_RETIRE_S = 1.0
 _IN_MEMORY = "/dev/shm"  # noqa: S108  a folder with a random name is made in it
 
 
@@ -65,7 +72,13 @@ class Worker:
     """One process that answers clients; everything it owns is built here and closed here."""
 
     def __init__(
-        self, tree: Tree, keys: KeyStore, registry: Registry, redactor: Redactor, sink: LogSink
+        self,
+        tree: Tree,
+        keys: KeyStore,
+        registry: Registry,
+        redactor: Redactor,
+        sink: LogSink,
+        generation: int = 1,
     ) -> None:
         self._tree = tree
         self._sink = sink
@@ -76,20 +89,88 @@ class Worker:
         self._client = Client(spawn=self._inflight.spawn)
         self._engine = Engine(self._metrics, redactor)
         chains = Chains(self._engine.trip, Ports(self._metrics, *(cast("Any", None),) * 3))
-        self._compiler = Compiler(self._client, HealthBook(), local_door, redactor, chains)
-        self._follower = KeyFollower(keys, self._take_keys)
-        self._current = Current(self._compiler.compile(tree, self._follower.first(), 1))
-        self._metrics.config_generation.set(1)
+        compiler = Compiler(self._client, HealthBook(), local_door, redactor, chains)
+        self._generations = Generations(
+            compiler.compile, self._client.retain, lambda: self._inflight.runs
+        )
+        self._follower = KeyFollower(keys, self._generations.take_keys)
+        self._current = self._generations.begin(tree, self._follower.first(), generation)
+        self._metrics.config_generation.set(generation)
         self._receipts = MemoryReceipts()
+        self._flights = Flights(self._receipts, self._inflight.spawn)
         self._lag = LagSampler(self._metrics, lambda: sink.lost)
 
-    def _take_keys(self, rows: Iterable[StoredKey]) -> None:
-        """Swap the snapshot for one with these keys; called off the loop, so the last step is one assignment."""
-        generation = self._current.snapshot.generation
-        self._current.snapshot = self._compiler.compile(self._tree, rows, generation)
+    async def take(self, loaded: Loaded, generation: int) -> Mapping[str, int]:
+        """Put a configuration in force; raises ConfigError, and nothing has changed then."""
+        await self.prepare(loaded.tree, generation)
+        await self.commit()
+        return {"0": generation}
+
+    async def prepare(self, tree: Tree, generation: int) -> None:
+        """Compile what may follow; raises ConfigError."""
+        try:
+            await asyncio.to_thread(self._generations.prepare, tree, generation)
+        except (OSError, ValueError) as error:
+            raise ConfigError([Mistake("providers", 0, 0, "", str(error))]) from error
+
+    async def commit(self) -> None:
+        """Put what was prepared in force, with the settings of the process that may change while it runs."""
+        await asyncio.to_thread(self._generations.commit)
+        before, self._tree = self._tree, self._generations.tree
+        server, telemetry = self._tree.server, self._tree.telemetry
+        self._handler.adopt(*self._settings())
+        self._edge.limits = self._limits()
+        self.drain.adopt(server.drain_s, server.announce_s)
+        self._sink.log_bodies = telemetry.log_bodies
+        if telemetry.log_level != before.telemetry.log_level:
+            self._sink.set_level(telemetry.log_level)
+            bridge.set_level(telemetry.log_level)
+        self._metrics.config_generation.set(self.generation)
+        self._generations.retire()
+
+    def drop(self) -> None:
+        """Forget what was prepared."""
+        self._generations.drop()
+
+    @property
+    def generation(self) -> int:
+        """The number of the configuration in force."""
+        return self._generations.generation
+
+    @property
+    def tree(self) -> Tree:
+        """The configuration in force."""
+        return self._tree
+
+    def stale(self, is_stale: bool) -> None:  # noqa: FBT001  a callback with one meaning
+        """Show whether the files hold a configuration that is not in use."""
+        self._metrics.config_stale.set(float(is_stale))
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Run background work until the worker closes."""
+        self._inflight.keep(work, name)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> Awaitable[None]:
+        """Run something once; a failure is logged."""
+        return self._inflight.spawn(work, name)
+
+    async def _retire(self) -> None:
+        while True:
+            await asyncio.sleep(_RETIRE_S)
+            self._generations.retire()
 
     def edge(self) -> Edge:
         """Return what the data listener serves."""
+        recorder = Recorder(self._metrics, self._sink, self.traces)
+        kinds, admission, idempotency = self._settings()
+        self._handler = Handler(
+            self._current, kinds, self._inflight, self.drain, recorder, admission, idempotency
+        )
+        self._edge = Edge(self._handler, self._limits(), kinds.dialect.render_error)
+        return self._edge
+
+    def _settings(self) -> tuple[Kinds, Admission, Idempotency]:
+        """Return what the handler goes by."""
         server = self._tree.server
         dialect = DIALECTS["openai_chat"]
         kinds = Kinds(
@@ -101,22 +182,13 @@ class Worker:
             ping_interval_s=server.ping_interval_s,
         )
         idempotency = Idempotency(
-            Flights(self._receipts, self._inflight.spawn),
+            self._flights,
             body_limit=server.body_limit_bytes,
             upload_limit=server.upload_limit_bytes,
             request_timeout_s=server.request_timeout_s,
             is_open=self._tree.stores.on_state_down == "open",
         )
-        handler = Handler(
-            self._current,
-            kinds,
-            self._inflight,
-            self.drain,
-            Recorder(self._metrics, self._sink, self.traces),
-            Admission(server.max_in_flight, server.request_timeout_s),
-            idempotency,
-        )
-        return Edge(handler, self._limits(), dialect.render_error)
+        return kinds, Admission(server.max_in_flight, server.request_timeout_s), idempotency
 
     def _limits(self) -> ConnectionLimits:
         server = self._tree.server
@@ -135,6 +207,7 @@ class Worker:
         for listener in listeners:
             await listener.start()
         self._inflight.keep(self._follower.run, "key follower")
+        self._inflight.keep(self._retire, "old configurations")
         self._lag.start()
         tune_process()
         ready()
@@ -176,15 +249,14 @@ def logging_to_stderr(tree: Tree, redactor: Redactor) -> Generator[LogSink]:
 
 @contextlib.contextmanager
 def making_worker(
-    tree: Tree, keys: KeyStore, metrics: Path | None
+    tree: Tree, keys: KeyStore, metrics: Path | None, redactor: Redactor, generation: int = 1
 ) -> Generator[tuple[Worker, Registry]]:
     """Build the worker of this process around its log and its metrics."""
-    redactor = Redactor(tree.secrets())
     with (
         logging_to_stderr(tree, redactor) as sink,
         contextlib.closing(Registry.create(metrics)) as registry,
     ):
-        yield Worker(tree, keys, registry, redactor, sink), registry
+        yield Worker(tree, keys, registry, redactor, sink, generation), registry
 
 
 Command = Callable[[Seat, int, Path], Sequence[str]]
@@ -193,31 +265,90 @@ Ready = Callable[[str, str], None]
 """Told the addresses of the two listeners once they answer."""
 
 
-def serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
+def serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
     """Serve clients and operators from this one process; returns the exit code."""
-    return _run(_serve_alone(tree, keys, ready))
+    return _run(_serve_alone(start, keys, ready))
 
 
-async def _serve_alone(tree: Tree, keys: KeyStore, ready: Ready) -> int:
-    with making_worker(tree, keys, None) as (worker, registry):
+async def _serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
+    tree = start.tree
+    redactor = Redactor(tree.secrets())
+    with making_worker(tree, keys, None, redactor) as (worker, registry):
         data = data_listener(worker.edge(), bind(tree.server.host, tree.server.port))
+        reloader = Reloader(start, worker.take, redactor, worker.stale)
         routers = (inspection(middleware_rows, worker.traces.find),)
-        admin = _admin(tree, Exposition(registry.read), routers)
+        admin = _admin(reloader, Exposition(registry.read), routers)
+        worker.keep(reloader.run, "configuration")
+        _on_hangup(reloader, worker.drain.ask)
         await worker.serve((data, admin), lambda: ready(data.url, admin.url))
     return 0
 
 
-def serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What a worker of several begins with, as its supervisor told it: `running` is what all were started with."""
+
+    source: Source
+    orders: Orders
+    running: Tree
+    tree: Tree
+    generation: int
+
+    @classmethod
+    def taken(cls, source: Source, control: int) -> Self:
+        """Read it from the channel to the supervisor."""
+        orders = Orders(control)
+        start, now = orders.first(), orders.first()
+        running = tree = source.load(start.files)
+        if now.do == "prepare":
+            tree = pinned(running, source.load(now.files))
+        return cls(source, orders, running, tree, now.generation)
+
+    def load(self, order: Order) -> Tree:
+        """Return the configuration of an order as this process can use it; raises ConfigError."""
+        return pinned(self.running, self.source.load(order.files))
+
+
+def serve_seat(post: Post, keys: KeyStore, fd: int, metrics: Path) -> int:
     """Serve clients from one of several processes, on a socket that a supervisor made."""
-    return _run(_serve_seat(tree, keys, fd, metrics))
+    return _run(_serve_seat(post, keys, fd, metrics))
 
 
-async def _serve_seat(tree: Tree, keys: KeyStore, fd: int, metrics: Path) -> int:
-    with making_worker(tree, keys, metrics) as (worker, _):
+async def _serve_seat(post: Post, keys: KeyStore, fd: int, metrics: Path) -> int:
+    redactor = Redactor((*post.running.secrets(), *post.tree.secrets()))
+    with making_worker(post.tree, keys, metrics, redactor, post.generation) as (worker, _):
         data = data_listener(worker.edge(), socket.socket(fileno=fd))
         _leave_with_parent(worker.drain)
+        # Only the supervisor may say when: all workers use the same configuration.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)
+
+        def carry_out(order: Order, answer: Callable[[Answer], None]) -> Awaitable[None]:
+            return worker.spawn(_obey(worker, post, redactor, order, answer), "reload")
+
+        worker.keep(lambda: post.orders.follow(carry_out), "supervisor")
         await worker.serve((data,), lambda: None)
     return 0
+
+
+async def _obey(
+    worker: Worker, post: Post, redactor: Redactor, order: Order, answer: Callable[[Answer], None]
+) -> None:
+    """Carry out an order and answer it, whatever happens."""
+    wrong = (("this worker", 0, 0, "", "failed: its log says why"),)
+    try:
+        if order.do == "prepare":
+            tree = await asyncio.to_thread(post.load, order)
+            redactor.learn(tree.secrets())
+            await worker.prepare(tree, order.generation)
+        elif order.do == "commit":
+            await worker.commit()
+        else:
+            worker.drop()
+        wrong = ()
+    except ConfigError as error:
+        wrong = tuple(astuple(mistake) for mistake in error.mistakes)
+    finally:
+        answer(Answer(order.do, order.generation, worker.generation, wrong))
 
 
 def _leave_with_parent(drain: Drain) -> None:
@@ -232,30 +363,68 @@ def _leave_with_parent(drain: Drain) -> None:
     loop.add_reader(_STDIN, look)
 
 
-def serve_team(tree: Tree, command: Command, ready: Ready) -> int:
+def _on_hangup(reloader: Reloader, leave: Callable[[], object]) -> None:
+    """Reload on SIGHUP; a terminal that closes sends the same signal: then leave."""
+    terminal = os.isatty(_STDIN)
+
+    def react() -> None:
+        if terminal and not _has_terminal():
+            leave()
+        else:
+            reloader.ask()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, react)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.tcgetpgrp(_STDIN)
+    except OSError:
+        return False
+    return True
+
+
+def serve_team(start: Start, command: Command, ready: Ready) -> int:
     """Serve from several processes: this one keeps them running and serves the operators."""
-    return _run(_serve_team(tree, command, ready))
+    return _run(_serve_team(start, command, ready))
 
 
-async def _serve_team(tree: Tree, command: Command, ready: Ready) -> int:
+async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
+    tree = start.tree
+    redactor = Redactor(tree.secrets())
     first = bind(tree.server.host, tree.server.port, share=True)
     host, port = first.getsockname()[:2]
     more = (bind(host, port, share=True) for _ in range(tree.server.workers - 1))
     seats = [Seat(number, sock) for number, sock in enumerate((first, *more))]
     with (
-        logging_to_stderr(tree, Redactor(tree.secrets())),
+        logging_to_stderr(tree, redactor),
         _folder_for_metrics() as folder,
+        contextlib.closing(Registry.create(Path(folder, "supervisor"))) as registry,
     ):
-        supervisor = Supervisor(seats, lambda seat, taken: command(seat, taken, Path(folder)))
+        supervisor = Supervisor(
+            seats,
+            lambda seat, taken: command(seat, taken, Path(folder)),
+            order_of(start.files, 1),
+        )
+        stale = registry.gauge("gateway_config_stale", (), Kind.GAUGE_MAX)
+
+        def take(loaded: Loaded, generation: int) -> Awaitable[Mapping[str, int]]:
+            return supervisor.adopt(order_of(loaded.files, generation))
+
+        reloader = Reloader(start, take, redactor, lambda is_stale: stale.set(float(is_stale)))
+        background = InFlight()
+        background.keep(reloader.run, "configuration")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, supervisor.ask, number)
+        _on_hangup(reloader, lambda: supervisor.ask(signal.SIGTERM))
         exposition = Exposition(lambda: read(Path(folder).iterdir()), supervisor.processes)
-        admin = _admin(tree, exposition, (inspection(middleware_rows, None),))
+        admin = _admin(reloader, exposition, (inspection(middleware_rows, None),))
         await admin.start()
         ready(url_of(first), admin.url)
         code = await supervisor.run()
         admin.stop_accepting()
+        await background.stop_background()
     return code
 
 
@@ -269,11 +438,18 @@ def _folder_for_metrics() -> tempfile.TemporaryDirectory[str]:
     )
 
 
-def _admin(tree: Tree, exposition: Exposition, routers: Sequence[APIRouter]) -> Listener:
-    server = tree.server.admin
-    key = server.key.reveal() if server.key is not None else None
+def _admin(reloader: Reloader, exposition: Exposition, routers: Sequence[APIRouter]) -> Listener:
+    server = reloader.tree.server.admin
+
+    def key() -> str | None:
+        secret = reloader.tree.server.admin.key
+        return None if secret is None else secret.reveal()
+
     app = admin_app(
-        key=key, expose=exposition.render, describe=lambda: describe(tree), routers=routers
+        key=key,
+        expose=exposition.render,
+        describe=lambda: describe(reloader.tree),
+        routers=(reloading(reloader.reload, reloader.validate), *routers),
     )
     return admin_listener(app, bind(server.host, server.port, section="server.admin"))
 

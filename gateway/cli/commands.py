@@ -11,9 +11,11 @@ from gateway.chain.layers import check_chains, known_middleware
 from gateway.chain.pending import PROTECTING
 from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError, Mistake
+from gateway.config.files import Files
 from gateway.config.key_settings import KeySettings, load_key_settings
 from gateway.config.loader import load
 from gateway.config.schema import Tree
+from gateway.config.source import Source
 from gateway.core import codec
 from gateway.core.errors import StoreError
 from gateway.middleware.registry import KINDS
@@ -49,8 +51,12 @@ def load_tree(
     path: Path | None,
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
+    files: Files | None = None,
 ) -> Tree:
-    """Load a configuration for use; `found` are kinds whose server answers on this machine."""
+    """Load a configuration for use; `found` are kinds whose server answers on this machine.
+
+    `files` keep what was read.
+    """
     return load(
         path,
         environ=os.environ,
@@ -59,6 +65,7 @@ def load_tree(
         absent_middleware=[kind for kind in PROTECTING if kind not in KINDS],
         overrides=overrides,
         found=found,
+        files=files,
     )
 
 
@@ -112,7 +119,14 @@ def _serve(options: argparse.Namespace) -> int:
 
         found = discover()
         arguments.append("--discover")
-    return serve(load_tree(options.config, overrides, found), arguments, options.seat)
+
+    def load_files(files: Files) -> Tree:
+        tree = load_tree(options.config, overrides, found, files)
+        if options.seat is None:
+            check_chains(tree)  # a worker compiles them at once
+        return tree
+
+    return serve(Source(options.config, load_files), arguments, options.seat)
 
 
 def _keys(options: argparse.Namespace) -> int:

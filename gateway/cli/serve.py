@@ -12,6 +12,7 @@ from gateway.chain.pending import pending_notes
 from gateway.cli.keys import make_key
 from gateway.cli.welcome import welcome
 from gateway.config.schema import Tree
+from gateway.config.source import Source, Start
 from gateway.core.ports import KeyStore
 from gateway.server.listener import ListenError
 from gateway.server.supervisor import Seat
@@ -25,19 +26,23 @@ _EXAMPLE = "echo"
 _MISTAKE = 1
 
 
-def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
-    """Serve a configuration until told to stop.
+def serve(source: Source, arguments: Sequence[str], seat: str | None) -> int:
+    """Serve a configuration until told to stop, and follow its changes; raises ConfigError.
 
     `arguments` are those of this command, for the workers; `seat` is what a supervisor gives its worker.
     """
+    if seat is not None:
+        fd, control, metrics = seat.split(":", 2)
+        post = app.Post.taken(source, int(control))
+        with contextlib.closing(open_keys(post.tree.stores.database.reveal())) as keys:
+            return app.serve_seat(post, keys, int(fd), Path(metrics))
+    start = source.begin()
+    tree = start.tree
     keys = open_keys(tree.stores.database.reveal())
     try:
-        if seat is not None:
-            fd, metrics = seat.split(":", 1)
-            return app.serve_seat(tree, keys, int(fd), Path(metrics))
         fresh = None if _is_apart(tree) else _first_key(tree, keys)
         try:
-            return _serve(tree, keys, arguments, _Announcement(tree, keys, fresh))
+            return _serve(start, keys, arguments, _Announcement(tree, keys, fresh))
         except ListenError as error:
             print(error, file=sys.stderr)
             if fresh is not None and not _show(
@@ -49,10 +54,10 @@ def serve(tree: Tree, arguments: Sequence[str], seat: str | None) -> int:
         keys.close()
 
 
-def _serve(tree: Tree, keys: KeyStore, arguments: Sequence[str], ready: app.Ready) -> int:
-    if tree.server.workers == 1:
-        return app.serve_alone(tree, keys, ready)
-    return app.serve_team(tree, _WorkerCommand(arguments), ready)
+def _serve(start: Start, keys: KeyStore, arguments: Sequence[str], ready: app.Ready) -> int:
+    if start.tree.server.workers == 1:
+        return app.serve_alone(start, keys, ready)
+    return app.serve_team(start, _WorkerCommand(arguments), ready)
 
 
 class _WorkerCommand:
@@ -63,7 +68,7 @@ class _WorkerCommand:
 
     def __call__(self, seat: Seat, taken: int, folder: Path) -> Sequence[str]:
         metrics = folder / f"worker-{seat.number}-{taken}"
-        place = f"{seat.sock.fileno()}:{metrics}"
+        place = f"{seat.sock.fileno()}:{seat.control}:{metrics}"
         return ("-m", "gateway", "serve", *self._arguments, "--seat", place)
 
 

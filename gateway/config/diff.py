@@ -1,7 +1,7 @@
 """What differs between two configurations, in words for people; names and counts, never a secret."""
 
 from collections.abc import Iterator, Mapping
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -20,12 +20,13 @@ _AT_START = (
     "server.admin.port",
     "stores",
     "telemetry.otlp_endpoint",
+    "telemetry.traces",
 )
 _ABSENT = object()
 
 
 def changes(old: Tree, new: Tree) -> tuple[str, ...]:
-    """Say what a new configuration does otherwise, without what waits for a restart."""
+    """Say what a new configuration does otherwise."""
     return (*_settings(old, new), *_entries(old, new))
 
 
@@ -39,11 +40,30 @@ def needs_restart(running: Tree, new: Tree) -> tuple[str, ...]:
     )
 
 
+def pinned(running: Tree, new: Tree) -> Tree:
+    """Return the new configuration with those settings as they are: what a process really does with it."""
+    for name in _AT_START:
+        value: object = running
+        for part in name.split("."):
+            value = getattr(value, part)
+        new = _with(new, name, value)
+    return new
+
+
+_Block = TypeVar("_Block", bound=BaseModel)
+
+
+def _with(block: _Block, name: str, value: object) -> _Block:
+    field, _, rest = name.partition(".")
+    if rest:
+        value = _with(getattr(block, field), rest, value)
+    return block.model_copy(update={field: value})
+
+
 def _settings(old: Tree, new: Tree) -> Iterator[str]:
     for section in _PLAIN:
         for name, before, after in _leaves(section, old, new):
-            if not _is_fixed(name):
-                yield f"{name}: {_shown(before)} -> {_shown(after)}"
+            yield f"{name}: {_shown(before)} -> {_shown(after)}"
 
 
 def _entries(old: Tree, new: Tree) -> Iterator[str]:

@@ -28,6 +28,13 @@ class Source:
     path: Path | None
     load: Callable[[Files], Tree]
 
+    def begin(self) -> "Start":
+        """Load for the first time; raises ConfigError."""
+        stamps, read = self.read()
+        if isinstance(read, ConfigError):
+            raise read
+        return Start(self, stamps, read.tree, read.files)
+
     def look(self, known: Iterable[Path]) -> Stamps:
         """Return the stamps of the files as they are now, and of others that the configuration depends on."""
         if self.path is None:
@@ -52,3 +59,13 @@ class Source:
             return Loaded(self.load(files), files)
         except ConfigError as error:
             return error
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a process was started with; `stamps` are those of the files as they were read."""
+
+    source: Source
+    stamps: Stamps
+    tree: Tree
+    files: Files

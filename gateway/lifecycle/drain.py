@@ -36,6 +36,11 @@ class Drain:
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
 
+    def adopt(self, drain_s: float, announce_s: float) -> None:
+        """Take other times for when it comes to leaving."""
+        self._drain_s = drain_s
+        self._announce_s = announce_s
+
     @property
     def ready(self) -> bool:
         """Whether a load balancer should send requests here."""

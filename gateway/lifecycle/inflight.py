@@ -5,7 +5,7 @@ The only place that starts background tasks, so that none is ever orphaned.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 from gateway.core.call import Run
@@ -29,6 +29,11 @@ class InFlight:
 
     def __len__(self) -> int:
         return len(self._requests)
+
+    @property
+    def runs(self) -> Collection[Run]:
+        """The requests that are being answered."""
+        return self._requests.values()
 
     def enter(self, task: asyncio.Task[Any], run: Run) -> None:
         """Count a request."""

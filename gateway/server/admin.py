@@ -21,11 +21,16 @@ Expose = Callable[[str], tuple[bytes, str]]
 
 
 def admin_app(
-    *, key: str | None, expose: Expose, describe: Describe, routers: Sequence[APIRouter] = ()
+    *,
+    key: Callable[[], str | None],
+    expose: Expose,
+    describe: Describe,
+    routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """Build the admin application; `describe` returns the configuration in force without secrets.
 
-    `routers` add routes below /admin, behind the same guard.
+    `key` returns the admin key, which may change, or None. `routers` add routes below /admin, behind the same
+    guard.
     """
     guard = Depends(_Guard(key))
     app = FastAPI(
@@ -61,24 +66,22 @@ def admin_app(
 class _Guard:
     """Lets a request through that carries the admin key, or without one comes from this machine."""
 
-    def __init__(self, key: str | None) -> None:
-        self._key = key.encode() if key is not None else None
+    def __init__(self, key: Callable[[], str | None]) -> None:
+        self._key = key
 
     def __call__(self, request: Request) -> None:
-        if not (self._has_key(request) if self._key is not None else _is_local(request)):
+        key = self._key()
+        if not (_is_local(request) if key is None else _has_key(request, key)):
             raise HTTPException(
-                status_code=401 if self._key is not None else 403,
-                detail="An admin key is needed." if self._key else "Only loopback may call this.",
+                status_code=403 if key is None else 401,
+                detail="Only loopback may call this." if key is None else "An admin key is needed.",
                 headers={"x-request-id": new_request_id()},
             )
 
-    def _has_key(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        return (
-            self._key is not None
-            and scheme.lower() == "bearer"
-            and hmac.compare_digest(given.strip().encode(), self._key)
-        )
+
+def _has_key(request: Request, key: str) -> bool:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), key.encode())
 
 
 def _is_local(request: Request) -> bool:

@@ -17,9 +17,9 @@ _LOOK_S = 0.01
 _WRONG_PORT = frozenset({errno.EADDRINUSE, errno.EACCES, errno.EPERM})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Edge:
-    """What the guarded protocol serves."""
+    """What the guarded protocol serves; a connection keeps to the limits it began with."""
 
     handler: Handler
     limits: ConnectionLimits

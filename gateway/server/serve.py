@@ -51,6 +51,12 @@ class Handler:
         self._admission = admission
         self._idempotency = idempotency
 
+    def adopt(self, kinds: Kinds, admission: Admission, idempotency: Idempotency) -> None:
+        """Go by other settings from the next request on."""
+        self._kinds = kinds
+        self._admission = admission
+        self._idempotency = idempotency
+
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one exchange, and write down how it ended."""
         if exchange.raw_path in health.PATHS:
@@ -127,5 +133,5 @@ class Handler:
             return
         run.code = error.code
         run.status = error.http
-        run.detail = error.detail
+        run.detail = error.detail or run.detail
         render_error(exchange, self._kinds.dialect, error, run)

@@ -10,10 +10,12 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from gateway.config.errors import ConfigError, Mistake
 from gateway.core import clock
+from gateway.server.control import AT_FIRST, Link, Order, mistakes_of
 
 _log = logging.getLogger("gateway")
 _RESTART_AFTER_S = 0.5
@@ -23,10 +25,11 @@ _MAX_RESTART_AFTER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What one worker is given: its number and its socket."""
+    """What one worker is given: its number, its socket, and the descriptor of its channel to the supervisor."""
 
     number: int
     sock: socket.socket
+    control: int = -1
 
 
 Command = Callable[[Seat, int], Sequence[str]]
@@ -34,11 +37,13 @@ Command = Callable[[Seat, int], Sequence[str]]
 
 
 class Supervisor:
-    """Keeps every seat taken until asked to stop."""
+    """Keeps every seat taken until asked to stop; `start` is the configuration that the workers begin with."""
 
-    def __init__(self, seats: Sequence[Seat], command: Command) -> None:
+    def __init__(self, seats: Sequence[Seat], command: Command, start: Order = AT_FIRST) -> None:
         self._seats = seats
         self._command = command
+        self._start = self._now = start
+        self._links: set[Link] = set()
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.subprocess.Process, Seat] = {}
 
@@ -90,11 +95,19 @@ class Supervisor:
                 continue
 
     async def _take(self, seat: Seat, taken: int) -> int:
-        fd = seat.sock.fileno()
+        link = Link(str(seat.number), self._start, self._now)
+        self._links.add(link)
+        try:
+            return await self._run_worker(replace(seat, control=link.theirs.fileno()), taken, link)
+        finally:
+            self._links.discard(link)
+            link.close()
+
+    async def _run_worker(self, seat: Seat, taken: int, link: Link) -> int:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *self._command(seat, taken),
-            pass_fds=(fd,),
+            pass_fds=(seat.sock.fileno(), seat.control),
             stdin=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
@@ -102,9 +115,37 @@ class Supervisor:
         if self._stopping.is_set():
             _tell(process, signal.SIGTERM)  # asked while it was being started
         try:
+            await link.open()
             return await process.wait()
         finally:
             del self._running[process]
+
+    async def adopt(self, order: Order) -> Mapping[str, int]:
+        """Have every worker use another configuration, or none.
+
+        All load and check it before the first one uses it; one that is started meanwhile follows. Returns the
+        generation in use by each; raises ConfigError with what any of them has against it.
+        """
+        links = tuple(self._links)
+        answers = await asyncio.gather(*(link.ask(order) for link in links))
+        silent = [link for link, answer in zip(links, answers, strict=True) if answer is None]
+        wrong = mistakes_of([answer for answer in answers if answer is not None])
+        wrong += [_silent(link) for link in silent if not link.gone]
+        if wrong:
+            drop = Order("drop", order.generation)
+            await asyncio.gather(*(link.ask(drop) for link in links if link not in silent))
+            raise ConfigError(wrong)
+        self._now = order
+        commit = Order("commit", order.generation)
+        await asyncio.gather(*(link.ask(commit) for link in links))
+        late = [link for link in self._links if link.in_use != order.generation]
+        await asyncio.gather(*(link.ask(order) for link in late))
+        await asyncio.gather(*(link.ask(commit) for link in late))
+        return {link.name: link.in_use for link in sorted(self._links, key=lambda link: link.name)}
+
+
+def _silent(link: Link) -> Mistake:
+    return Mistake(f"worker {link.name}", 0, 0, "", "did not answer in time")
 
 
 def _tell(process: asyncio.subprocess.Process, signal_number: int) -> None:

@@ -90,12 +90,17 @@ def install(sink: LogSink, level: str) -> SinkHandler:
     for other in root.handlers[:]:
         root.removeHandler(other)
     root.addHandler(handler)
-    root.setLevel(max(LEVELS[level], logging.WARNING))
-    logging.getLogger(_OURS).setLevel(LEVELS[level])
     for name in (*_SERVER, *_SILENT):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = name not in _SILENT
-        logger.setLevel(LEVELS[level])
+    set_level(level)
     logging.raiseExceptions = False
     return handler
+
+
+def set_level(level: str) -> None:
+    """Pass on what `gateway` says from `level`, and everything else from warning on."""
+    logging.getLogger().setLevel(max(LEVELS[level], logging.WARNING))
+    for name in (_OURS, *_SERVER, *_SILENT):
+        logging.getLogger(name).setLevel(LEVELS[level])

@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.threat("T-35", "T-37"), pytest.mark.bug("K31")]
 
 ADMIN = "operator-0a1b2c3d4e5f60718"
 OPEN = {"/metrics", "/livez", "/docs", "/openapi.json", "/docs/oauth2-redirect"}
-CLOSED = {"/admin/config"}
+CLOSED = {"/admin/config", "/admin/middleware", "/admin/traces/req_1"}
+CHANGING = {"/admin/reload", "/admin/config/validate"}
+"""Asked for by POST alone."""
 
 
 def configuration(**admin: Any) -> dict[str, Any]:
@@ -58,17 +60,17 @@ def raw(gateway: Gateway, request: bytes, host: str = "127.0.0.1") -> Answer:
 
 
 def test_every_address_is_known_to_these_tests() -> None:
-    app = admin_app(key=None, expose=lambda _: (b"", ""), describe=dict)
+    app = admin_app(key=lambda: None, expose=lambda _: (b"", ""), describe=dict)
     guarded = {
         route.path: bool(route.dependencies) for route in app.routes if isinstance(route, APIRoute)
     }
     paths = {getattr(route, "path", "") for route in app.routes}
 
-    assert paths == OPEN | CLOSED
-    assert {path for path, closed in guarded.items() if closed} == CLOSED
+    assert paths == OPEN | {"/admin/config"}
+    assert {path for path, closed in guarded.items() if closed} == {"/admin/config"}
 
 
-@pytest.mark.parametrize("path", sorted(CLOSED))
+@pytest.mark.parametrize("path", sorted(CLOSED | CHANGING))
 @pytest.mark.parametrize(
     "headers",
     [
@@ -96,7 +98,8 @@ def test_without_the_key_nothing_is_told(
     guarded: Gateway, client: httpx2.Client, path: str, headers: dict[str, str]
 ) -> None:
     for place in (path, f"{path}?key={ADMIN}&authorization=Bearer%20{ADMIN}"):
-        answer = client.get(guarded.admin + place, headers=headers)
+        method = "POST" if path in CHANGING else "GET"
+        answer = client.request(method, guarded.admin + place, headers=headers)
 
         assert answer.status_code == 401
         assert "echo" not in answer.text
@@ -141,6 +144,24 @@ def test_nothing_is_changed_there(
 
     assert answer.status_code in {400, 405}
     assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("path", sorted(CHANGING))
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_what_changes_something_is_asked_for_by_post_alone(
+    guarded: Gateway, client: httpx2.Client, method: str, path: str
+) -> None:
+    answer = client.request(method, guarded.admin + path, headers=bearer(ADMIN))
+
+    assert answer.status_code == 405
+
+
+@pytest.mark.parametrize("path", sorted(CHANGING))
+def test_without_a_key_no_web_page_changes_anything(unguarded: Gateway, path: str) -> None:
+    lines = "Host: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n"
+    answer = raw(unguarded, f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
+
+    assert answer.status == 403
 
 
 SPELLINGS = [

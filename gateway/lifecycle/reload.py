@@ -1,0 +1,164 @@
+"""Live configuration: notices a change, reads and checks it, has it taken up whole or not at all (L-11)."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.config.diff import changes, needs_restart, pinned
+from gateway.config.errors import ConfigError, Mistake
+from gateway.config.schema import Tree
+from gateway.config.source import Loaded, Stamps, Start
+from gateway.core import clock
+from gateway.telemetry.redact import Redactor
+
+_log = logging.getLogger("gateway")
+_LOOK_S = 1.0
+_QUIET_S = 0.25
+_MAX_LOOKS = 20
+
+Take = Callable[[Loaded, int], Awaitable[Mapping[str, int]]]
+"""Puts a configuration in force under a number; returns the number in force of each worker. Raises ConfigError, and
+then the one before is in force everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a configuration that was read.
+
+    `generation` is the one in force afterwards, `workers` that of each worker; `restart` names settings that wait
+    for a restart. With `mistakes` nothing else has changed. `took_s` is seconds.
+    """
+
+    generation: int
+    changes: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+    workers: Mapping[str, int] = field(default_factory=dict[str, int])
+    took_s: float = 0.0
+
+    @property
+    def behind(self) -> tuple[str, ...]:
+        """The workers that did not follow."""
+        return tuple(name for name, number in self.workers.items() if number != self.generation)
+
+
+class Reloader:
+    """Keeps a process on the newest configuration without mistakes.
+
+    `start` is what it was started with. `stale` is told whether the files hold something that is not in use.
+    Reading takes place off the loop; one reload at a time.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        take: Take,
+        redactor: Redactor,
+        stale: Callable[[bool], None],
+        look_s: float = _LOOK_S,
+    ) -> None:
+        self._source = start.source
+        self._stamps = start.stamps
+        self._running = start.tree
+        self._take = take
+        self._redactor = redactor
+        self._stale = stale
+        self._look_s = look_s
+        self._asked = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self.tree: Tree = start.tree
+        self.generation = 1
+
+    def ask(self) -> None:
+        """Have `run` reload soon; asked twice in the meantime, it does so once."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Follow the files until cancelled, and reload when asked."""
+        while True:
+            if await self._was_asked() or await self._have_changed():
+                self._asked.clear()
+                await self.reload()
+
+    async def _was_asked(self) -> bool:
+        """Wait for the next look, or until asked."""
+        try:
+            async with asyncio.timeout(self._look_s):
+                return await self._asked.wait()
+        except TimeoutError:
+            return False
+
+    async def _have_changed(self) -> bool:
+        """Tell whether the files are others than those that were read, once nobody writes them any more."""
+        seen = await self._look()
+        if seen == self._stamps:
+            return False
+        for _ in range(_MAX_LOOKS):
+            await asyncio.sleep(min(_QUIET_S, self._look_s))
+            before, seen = seen, await self._look()
+            if seen == before:
+                break
+        return seen != self._stamps
+
+    async def _look(self) -> Stamps:
+        return await asyncio.to_thread(self._source.look, tuple(self._stamps))
+
+    async def validate(self) -> Outcome:
+        """Read and check what is there, and say what it would change; nothing is put in force."""
+        _, read = await asyncio.to_thread(self._source.read)
+        if isinstance(read, ConfigError):
+            return Outcome(self.generation, mistakes=read.mistakes)
+        new = pinned(self._running, read.tree)
+        restart = needs_restart(self._running, read.tree)
+        return Outcome(self.generation, changes(self.tree, new), restart)
+
+    async def reload(self) -> Outcome:
+        """Read everything anew and put it in force; with any mistake all stays as it is."""
+        async with self._lock:
+            started = clock.monotonic()
+            stays = True
+            try:
+                outcome = await self._reload()
+                stays = bool(outcome.mistakes or outcome.behind)
+            finally:
+                self._stale(stays)
+            took_s = clock.monotonic() - started
+        return _told(outcome, took_s)
+
+    async def _reload(self) -> Outcome:
+        self._stamps, read = await asyncio.to_thread(self._read)
+        if isinstance(read, ConfigError):
+            return Outcome(self.generation, mistakes=read.mistakes)
+        new = pinned(self._running, read.tree)
+        try:
+            workers = await self._take(Loaded(new, read.files), self.generation + 1)
+        except ConfigError as error:
+            return Outcome(self.generation, mistakes=error.mistakes)
+        before, self.tree = self.tree, new
+        self.generation += 1
+        restart = needs_restart(self._running, read.tree)
+        return Outcome(self.generation, changes(before, new), restart, workers=workers)
+
+    def _read(self) -> tuple[Stamps, Loaded | ConfigError]:
+        """Load; what is secret in it is known as such before anything else happens with it."""
+        stamps, read = self._source.read()
+        if isinstance(read, Loaded):
+            self._redactor.learn(read.tree.secrets())
+        return stamps, read
+
+
+def _told(outcome: Outcome, took_s: float) -> Outcome:
+    """Log what happened; returns the outcome with its duration."""
+    number = outcome.generation
+    if outcome.mistakes:
+        lines = "\n".join(map(str, outcome.mistakes))
+        _log.error("the configuration has mistakes; generation %d stays in use:\n%s", number, lines)
+        return outcome
+    what = "; ".join(outcome.changes) or "nothing has changed"
+    _log.info("configuration generation %d is in use after %.3f s: %s", number, took_s, what)
+    for setting in outcome.restart:
+        _log.warning("%s", setting)
+    for worker in outcome.behind:
+        _log.error("worker %s does not use configuration generation %d", worker, number)
+    return Outcome(number, outcome.changes, outcome.restart, (), outcome.workers, took_s)
