@@ -57,4 +57,6 @@ def _require_context(limit: int, fields: codec.Fields) -> None:
         text = bytes(raw)
         if not any(mark in text for mark in _MEDIA):
             message = f"The input does not fit into this model's {limit} tokens of context."
-            raise InputError("unsupported_model", message, param=field)
+            error = InputError("unsupported_model", message, param=field)
+            error.reason = "context"
+            raise error

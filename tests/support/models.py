@@ -24,7 +24,10 @@ NAMES = ("m1", "m2", "m3")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a model does with one request. `tokens` are prompt and answer; `cut` ends a stream after so many chunks."""
+    """What a model does with one request. `tokens` are prompt and answer.
+
+    `cut` ends a stream after so many chunks with content; -1: before the first.
+    """
 
     kind: str
     text: str = ""
@@ -55,7 +58,7 @@ HANG = Step("hang")
 
 
 def cut(chunks: int, text: str = "one two three four") -> Step:
-    """Answer with a stream that dies after so many content chunks."""
+    """Answer with a stream that dies after so many content chunks; -1: before the first."""
     return Step("ok", text, cut=chunks)
 
 
@@ -174,7 +177,7 @@ async def _stream(peer: Peer, step: Step, model: str, body: Mapping[str, Any]) -
 
     await peer.send(STREAM_HEAD, event({"role": "assistant", "content": ""}))
     for number, word in enumerate(step.text.split(" ")):
-        if step.cut and number == step.cut:
+        if step.cut and number == max(step.cut, 0):
             peer.rst()
             return False
         await asyncio.sleep(0.002)
@@ -238,5 +241,5 @@ def ask(model: str = "m1", **more: object) -> dict[str, Any]:
 def texts(stream: str) -> str:
     """Return the text of a chat stream."""
     events = [line[6:] for line in stream.splitlines() if line.startswith("data: {")]
-    deltas = [json.loads(event)["choices"] for event in events]
+    deltas = [json.loads(event).get("choices") for event in events]
     return "".join(each[0]["delta"].get("content") or "" for each in deltas if each)
