@@ -10,7 +10,7 @@ from gateway.config.schema import Tree
 from gateway.middleware.registry import KINDS
 
 PENDING = ("retry", "fallback", "hedge", "semantic_cache")
-PROTECTING = ("budget", "limits", "guardrail", "tool_approval", "idempotency")
+PROTECTING = ("budget", "limits", "guardrail", "tool_approval")
 
 
 def pending_notes(tree: Tree) -> Iterator[str]:

@@ -230,6 +230,8 @@ def check_chain(
 
 
 def _unknown(kind: str, known: Collection[str], absent: Collection[str]) -> str:
+    if kind == "idempotency":
+        return '"idempotency" is no middleware: it needs no entry, clients send the header Idempotency-Key'
     if kind in absent:
         return f'"{kind}" is not in this version: it protects somebody, so it is not taken without effect'
     return f'there is no middleware "{kind}"{did_you_mean(kind, {*known, *absent, STACK, PLUGIN})}'

@@ -140,8 +140,8 @@ CODES: dict[str, Code] = {
         Status.ABORTED,
         409,
         False,
-        "The first request with this idempotency key ended without an answer; its effect is not known. "
-        "Use a new key.",
+        "The answer to the first request with this idempotency key cannot be given again; what that request did "
+        "is not known here. Use a new key to repeat it.",
         policy=True,
     ),
     "config_invalid": Code(Status.INVALID_ARGUMENT, 400, False, "The configuration is not valid."),

@@ -19,6 +19,7 @@ from gateway.server.fingerprint import Fingerprint, head_of, read_fingerprint
 from gateway.server.flights import Flight, Flights
 from gateway.server.recording import Recording
 from gateway.server.relay import LARGE_BYTES, write_large
+from gateway.telemetry.metrics import Metrics
 
 HEADER = b"idempotency-key"
 KEPT_BYTES = 1 << 20
@@ -41,6 +42,7 @@ class Idempotency:
     def __init__(
         self,
         flights: Flights,
+        metrics: Metrics,
         *,
         body_limit: int,
         upload_limit: int,
@@ -48,6 +50,7 @@ class Idempotency:
         is_open: bool = False,
     ) -> None:
         self.flights = flights
+        self._metrics = metrics
         self.body_limit = body_limit
         self.upload_limit = upload_limit
         self.request_timeout_s = request_timeout_s
@@ -56,6 +59,10 @@ class Idempotency:
     def watch(self, exchange: Exchange) -> "Once | None":
         """Begin with a request that has the header; None where the header means nothing."""
         return Once(self, Recording(exchange, KEPT_BYTES)) if exchange.method == "POST" else None
+
+    def count(self, run: Run, outcome: str) -> None:
+        """Count what became of a request with a key."""
+        self._metrics.counter("gateway_idempotent_requests_total", run.tenant, outcome).inc()
 
 
 class Once:
@@ -74,25 +81,45 @@ class Once:
         `body` is the route's kind of body. Raises GatewayError `invalid_request`, `idempotency_mismatch`,
         `idempotency_in_progress`, `idempotency_lost`, `state_unavailable`, and what `proceed` raises.
         """
-        owner, exchange = self._owner, self.exchange
-        key = read_key(exchange)
-        run.deadline = read_deadline(exchange, owner.request_timeout_s)
+        owner = self._owner
+        key = read_key(self.exchange)
+        run.deadline = read_deadline(self.exchange, owner.request_timeout_s)
         await self._read_body(body)
-        mine = Fingerprint(head_of(exchange), exchange.body_digest)
-        name = digest(run.key_id, key)
         try:
-            found = await owner.flights.take((run.tenant, name), mine, run.deadline)
-        except StoreError:
-            if not owner.is_open:
+            answer = await self._take(run, digest(run.key_id, key))
+        except GatewayError as error:
+            if not (owner.is_open and isinstance(error, StoreError)):
+                owner.count(run, error.code)
                 raise
+            owner.count(run, "unprotected")
             run.warn(_WARNING)
             await proceed()
             return
-        if isinstance(found, Flight):
-            self._flight = found
+        if answer is None:
+            owner.count(run, "first")
             await self._run(run, proceed)
         else:
-            await self._repeat(run, found, mine)
+            owner.count(run, "replayed")
+            run.detail = "the answer of the first request with its idempotency key"
+            await _give(self.exchange, run, answer)
+
+    async def _take(self, run: Run, name: str) -> Answer | None:
+        """Claim the key; returns the answer of the first request, None when this is the first."""
+        exchange = self.exchange
+        mine = Fingerprint(head_of(exchange), exchange.body_digest)
+        found = await self._owner.flights.take((run.tenant, name), mine, run.deadline)
+        if isinstance(found, Flight):
+            self._flight = found
+            return None
+        if not mine.body:
+            async for _ in exchange.body_stream(self._owner.upload_limit):
+                pass
+            mine = mine._replace(body=exchange.body_digest)
+            if not read_fingerprint(found.fingerprint).fits(mine):
+                raise InputError("idempotency_mismatch")
+        if found.answer is None:
+            raise GatewayError("idempotency_lost")
+        return found.answer
 
     async def _read_body(self, kind: str) -> None:
         """Read the body, but for a file that is too large to be held in memory."""
@@ -133,20 +160,6 @@ class Once:
 
     def after_attempt(self, attempt: AttemptView, charge: Charge) -> None:
         """Take no note: what counts is how the request ends."""
-
-    async def _repeat(self, run: Run, receipt: Receipt, mine: Fingerprint) -> None:
-        """Give the first answer again."""
-        exchange = self.exchange
-        if not mine.body:
-            async for _ in exchange.body_stream(self._owner.upload_limit):
-                pass
-            mine = mine._replace(body=exchange.body_digest)
-            if not read_fingerprint(receipt.fingerprint).fits(mine):
-                raise InputError("idempotency_mismatch")
-        if receipt.answer is None:
-            raise GatewayError("idempotency_lost")
-        run.detail = "the answer of the first request with its idempotency key"
-        await _give(exchange, run, receipt.answer)
 
     async def settle(self, run: Run) -> None:
         """Leave the receipt once the request is over, however it ended."""

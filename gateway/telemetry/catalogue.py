@@ -152,6 +152,13 @@ _ROWS = (
         ("tenant", "model", "outcome"),
     ),
     Metric(
+        "gateway_idempotent_requests_total",
+        _C,
+        "Requests with an idempotency key: `first`, `replayed`, `unprotected` (the store was down, by "
+        "`on_state_down`), or the machine code of the refusal.",
+        ("tenant", "outcome"),
+    ),
+    Metric(
         "gateway_stream_parse_failures_total",
         _C,
         "Broken events in providers' streams.",
@@ -162,6 +169,12 @@ _ROWS = (
         _C,
         "Tokens as providers counted them, by type; their parts are told apart where named.",
         ("tenant", "model", "type"),
+    ),
+    Metric(
+        "gateway_cost_usd_total",
+        _C,
+        "Cost of calls to providers in US dollars, estimates included; calls without a known price are not.",
+        ("tenant", "model"),
     ),
     Metric(
         "gen_ai_client_token_usage",

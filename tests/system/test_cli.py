@@ -97,7 +97,7 @@ def test_every_mistake_is_told_with_its_place(command: str, tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["budget", "limits", "guardrail", "tool_approval", "idempotency"])
+@pytest.mark.parametrize("kind", ["budget", "limits", "guardrail", "tool_approval"])
 def test_what_would_protect_somebody_is_refused_as_such(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, {**configuration(), "defaults": {"chain": [kind, "retri"]}})
 

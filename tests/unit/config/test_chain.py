@@ -77,6 +77,7 @@ tenants:
             '3:26: tenants.t.chain[0]: "tool_approval" is not in this version: it protects somebody',
         ),
         ("[tool_aproval]", '3:26: tenants.t.chain[0]: there is no middleware "tool_aproval" (did you mean "tool_approval"?)'),
+        ("[idempotency]", '3:26: tenants.t.chain[0]: "idempotency" is no middleware: it needs no entry'),
         ("[retry, retry]", '3:33: tenants.t.chain[1]: the id "retry" is already taken at'),
         ("[retry, stack: s]", '3:33: tenants.t.chain[1]: the id "retry" is already taken at'),
         ("[stack: z]", '3:33: tenants.t.chain[0].stack: there is no stack "z"'),
