@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.chain.snapshot import Current, Snapshot
 from gateway.config.schema import Tree
@@ -20,7 +20,7 @@ class _Offer:
     """A snapshot that is ready, and what it was made of."""
 
     tree: Tree
-    rows: Rows
+    rows: Rows | None
     snapshot: Snapshot
 
 
@@ -47,16 +47,19 @@ class Generations:
         self._retain = retain
         self._runs = runs
         self._lock = threading.Lock()
-        self._rows: Rows = ()
+        self._rows: Rows | None = None
         self._offer: _Offer | None = None
         self._left: list[Snapshot] = []
         self._old: list[_Old] = []
 
-    def begin(self, tree: Tree, rows: Iterable[StoredKey], generation: int) -> Current:
-        """Compile the first snapshot; returns the holder of the one in force. Raises ConfigError."""
+    def begin(self, tree: Tree, rows: Iterable[StoredKey] | None, generation: int) -> Current:
+        """Compile the first snapshot; returns the holder of the one in force. Raises ConfigError.
+
+        `rows` None: the stored keys are not known yet, `take_keys` brings them.
+        """
         self.tree = tree
-        self._rows = tuple(rows)
-        self.current = Current(self._compile(tree, self._rows, generation))
+        self._rows = None if rows is None else tuple(rows)
+        self.current = Current(self._make(tree, self._rows, generation))
         return self.current
 
     @property
@@ -68,7 +71,7 @@ class Generations:
         """Compile what may follow; raises ConfigError, and nothing has changed then."""
         with self._lock:
             self._offer = None
-            snapshot = self._compile(tree, self._rows, generation)
+            snapshot = self._make(tree, self._rows, generation)
             self._offer = _Offer(tree, self._rows, snapshot)
 
     def commit(self) -> None:
@@ -80,7 +83,7 @@ class Generations:
             snapshot = offer.snapshot
             if offer.rows is not self._rows:
                 # A key was made or revoked meanwhile: it must not come back.
-                snapshot = self._compile(offer.tree, self._rows, snapshot.generation)
+                snapshot = self._make(offer.tree, self._rows, snapshot.generation)
             self.tree = offer.tree
             self._swap(snapshot)
 
@@ -93,7 +96,11 @@ class Generations:
         """Put a snapshot with these stored keys in force."""
         with self._lock:
             self._rows = tuple(rows)
-            self._swap(self._compile(self.tree, self._rows, self.generation))
+            self._swap(self._make(self.tree, self._rows, self.generation))
+
+    def _make(self, tree: Tree, rows: Rows | None, generation: int) -> Snapshot:
+        snapshot = self._compile(tree, rows or (), generation)
+        return snapshot if rows is not None else replace(snapshot, has_all_keys=False)
 
     def _swap(self, snapshot: Snapshot) -> None:
         self._left.append(self.current.snapshot)

@@ -14,11 +14,15 @@ _DOTS = re.compile(r"(?:\A|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:\Z|[/\\;]|%2f|%5c)", 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Callers by the SHA-256 digest of their key, the number of this snapshot, and where its requests may go."""
+    """Callers by the SHA-256 digest of their key, the number of this snapshot, and where its requests may go.
+
+    `has_all_keys` False: the key store has not answered yet, so that an unknown key may be a good one.
+    """
 
     generation: int
     principals: Mapping[bytes, Principal]
     endpoints: tuple[Endpoint, ...] = ()
+    has_all_keys: bool = True
 
 
 def resolve(principal: Principal, name: str) -> Model:

@@ -23,12 +23,20 @@ class KeyFollower:
         self._poll_s = poll_s
         self._store = store
         self._swap = swap
-        # Before any row is read: a change in between is then seen as one.
-        self._seen = store.version()
+        self._seen: int | None = None
+        self._is_down = False
 
-    def first(self) -> Iterable[StoredKey]:
-        """Return the rows as they are now; later changes go to `swap`."""
-        return self._store.load()
+    def first(self) -> Iterable[StoredKey] | None:
+        """Return the rows as they are now, or None when the store does not answer; later changes go to `swap`."""
+        try:
+            # The number goes first: a change between the two is then seen as one.
+            seen = self._store.version()
+            rows = self._store.load()
+        except StoreError as error:
+            self._tell(error)
+            return None
+        self._seen = seen
+        return rows
 
     async def run(self) -> None:
         """Follow until cancelled; while the store does not answer, the keys stay as they are (T-30)."""
@@ -37,7 +45,9 @@ class KeyFollower:
             try:
                 await self._follow()
             except StoreError as error:
-                _log.warning("the key store does not answer: %s", error.detail)
+                self._tell(error)
+            else:
+                self._tell(None)
 
     async def _follow(self) -> None:
         version = await asyncio.to_thread(self._store.version)
@@ -47,3 +57,11 @@ class KeyFollower:
 
     def _renew(self) -> None:
         self._swap(self._store.load())
+
+    def _tell(self, error: StoreError | None) -> None:
+        """Log when the store stops or starts to answer, not every time it is asked."""
+        if error is not None and not self._is_down:
+            _log.warning("the key store does not answer: %s", error.detail)
+        elif error is None and self._is_down:
+            _log.info("the key store answers again")
+        self._is_down = error is not None

@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from gateway.core import clock
-from gateway.core.errors import AuthError
+from gateway.core.errors import AuthError, StoreError
 
 if TYPE_CHECKING:
     from gateway.chain.snapshot import Principal, Snapshot
@@ -15,13 +15,16 @@ _BARE = (b"x-api-key", b"api-key")
 
 
 def authenticate(exchange: "Exchange", snapshot: "Snapshot") -> "Principal":
-    """Return the caller of an exchange; raises AuthError `invalid_api_key`.
+    """Return the caller of an exchange; raises AuthError `invalid_api_key`, StoreError while keys are missing.
 
     Read in this order: `Authorization: Bearer`, `x-api-key`, `api-key`. Two that disagree are refused, so that
     nobody behind a proxy is taken for somebody else.
     """
     key = _credential(exchange)
     principal = snapshot.principals.get(sha256(key).digest()) if key else None
+    if principal is None and key and not snapshot.has_all_keys:
+        # A refusal would be final for a client whose key is a good one (P-1).
+        raise StoreError("state_unavailable", detail="the key store has not answered yet")
     if principal is None or (principal.expires is not None and principal.expires <= clock.wall()):
         raise AuthError("invalid_api_key")
     return principal

@@ -1,7 +1,7 @@
 CREATE TABLE gateway_keys (
     tenant text NOT NULL,
     id text NOT NULL,
-    hash text NOT NULL UNIQUE,
+    hash text NOT NULL UNIQUE CHECK (hash ~ '^sha256:[0-9a-f]{64}$'),
     last_four text NOT NULL,
     models text[],
     expires double precision,
