@@ -9,6 +9,7 @@ import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -47,9 +48,10 @@ from gateway.server.record import Recorder
 from gateway.server.reloading import reloading
 from gateway.server.serve import Admission, Handler
 from gateway.server.supervisor import Seat, Supervisor
+from gateway.server.target_health import health_of_workers, target_health
 from gateway.stores.receipts import MemoryReceipts
 from gateway.telemetry import bridge
-from gateway.telemetry.cells import Kind, Registry, read
+from gateway.telemetry.cells import Families, Kind, Registry, read
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.lag import LagSampler
 from gateway.telemetry.logs import LogSink
@@ -89,7 +91,8 @@ class Worker:
         self._client = Client(spawn=self._inflight.spawn)
         self._engine = Engine(self._metrics, redactor)
         chains = Chains(self._engine.trip, Ports(self._metrics, *(cast("Any", None),) * 3))
-        compiler = Compiler(self._client, HealthBook(), local_door, redactor, chains)
+        self.health = HealthBook(self._metrics.target_health)
+        compiler = Compiler(self._client, self.health, local_door, redactor, chains)
         self._generations = Generations(
             compiler.compile, self._client.retain, lambda: self._inflight.runs
         )
@@ -183,6 +186,7 @@ class Worker:
         )
         idempotency = Idempotency(
             self._flights,
+            self._metrics,
             body_limit=server.body_limit_bytes,
             upload_limit=server.upload_limit_bytes,
             request_timeout_s=server.request_timeout_s,
@@ -276,7 +280,10 @@ async def _serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
     with making_worker(tree, keys, None, redactor) as (worker, registry):
         data = data_listener(worker.edge(), bind(tree.server.host, tree.server.port))
         reloader = Reloader(start, worker.take, redactor, worker.stale)
-        routers = (inspection(middleware_rows, worker.traces.find),)
+        routers = (
+            inspection(middleware_rows, worker.traces.find),
+            target_health(worker.health.describe),
+        )
         admin = _admin(reloader, Exposition(registry.read), routers)
         worker.keep(reloader.run, "configuration")
         _on_hangup(reloader, worker.drain.ask)
@@ -418,14 +425,20 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, supervisor.ask, number)
         _on_hangup(reloader, lambda: supervisor.ask(signal.SIGTERM))
-        exposition = Exposition(lambda: read(Path(folder).iterdir()), supervisor.processes)
-        admin = _admin(reloader, exposition, (inspection(middleware_rows, None),))
+        cells = partial(_cells_in, Path(folder))
+        exposition = Exposition(cells, supervisor.processes)
+        routers = (inspection(middleware_rows, None), target_health(health_of_workers(cells)))
+        admin = _admin(reloader, exposition, routers)
         await admin.start()
         ready(url_of(first), admin.url)
         code = await supervisor.run()
         admin.stop_accepting()
         await background.stop_background()
     return code
+
+
+def _cells_in(folder: Path) -> Families:
+    return read(folder.iterdir())
 
 
 def _folder_for_metrics() -> tempfile.TemporaryDirectory[str]:

@@ -159,6 +159,18 @@ _ROWS = (
         ("tenant", "outcome"),
     ),
     Metric(
+        "gateway_breaker_state",
+        _MAX,
+        "Whether a target is left alone because it fails: 0 no, 1 it is tried again, 2 yes; the worst worker.",
+        ("provider", "model"),
+    ),
+    Metric(
+        "gateway_target_concurrency_limit",
+        _SUM,
+        "Calls at once that a target gets at most, all workers together; +Inf: without a limit.",
+        ("provider", "model"),
+    ),
+    Metric(
         "gateway_stream_parse_failures_total",
         _C,
         "Broken events in providers' streams.",

@@ -53,6 +53,11 @@ class Metrics:
         """
         return AttemptCells(self, provider, model, operation, system or provider)
 
+    def target_health(self, provider: str, model: str, state: int, limit: float) -> None:
+        """Show the state of a target's breaker (0 closed, 1 half-open, 2 open) and its limit of calls at once."""
+        self.gauge("gateway_breaker_state", provider, model).set(state)
+        self.gauge("gateway_target_concurrency_limit", provider, model).set(limit)
+
     def shed(self, reason: str) -> None:
         """Count a request that was refused before any work."""
         self.counter("gateway_shed_requests_total", reason).inc()

@@ -83,7 +83,16 @@ class Guarded:
 class TargetHealth(Guarded):
     """One target: its breaker, its places, and the peak-EWMA of the time to the answer's head."""
 
-    __slots__ = ("_latency_s", "_stamp", "model", "places", "provider", "turn", "waits")
+    __slots__ = (
+        "_latency_s",
+        "_stamp",
+        "is_shown",
+        "model",
+        "places",
+        "provider",
+        "turn",
+        "waits",
+    )
 
     def __init__(
         self,
@@ -102,6 +111,7 @@ class TargetHealth(Guarded):
         super().__init__(name, Breaker(rules, show), permits or LocalPermits())
         self.places = Places(bounds, show)
         self.turn = 0
+        self.is_shown = False
         self.waits: dict[KeyHealth, float] = {}
         self._latency_s = _FIRST_GUESS_S
         self._stamp = 0.0
@@ -149,6 +159,7 @@ class TargetHealth(Guarded):
 
     def show(self) -> None:
         """Have whoever watches told how things are."""
+        self.is_shown = True
         if self.breaker.on_change is not None:
             self.breaker.on_change()
 
@@ -225,17 +236,22 @@ class HealthBook:
         identity = (provider, model, base_url, rules, bounds)
         with self._lock:
             found = self._targets.get(identity)
-            if found is None:
-                found = self._targets[identity] = TargetHealth(
-                    provider,
-                    model,
-                    name=f"target:{_digest(provider, model, base_url)}",
-                    permits=self._permits,
-                    watch=self._watch,
-                    rules=rules,
-                    bounds=bounds,
-                )
-        return found
+            if found is not None:
+                return found
+            made = TargetHealth(
+                provider,
+                model,
+                name=f"target:{_digest(provider, model, base_url)}",
+                permits=self._permits,
+                watch=self._watch,
+                rules=rules,
+                bounds=bounds,
+            )
+            others = [each for each in self._targets.values() if each.name == made.name]
+            self._targets[identity] = made
+        if any(each.is_shown for each in others):
+            made.show()
+        return made
 
     def key(
         self,
