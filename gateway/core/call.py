@@ -8,6 +8,7 @@ from gateway.core.ids import new_run_id
 from gateway.core.money import Price
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Whole
+from gateway.core.sizing import USUAL
 from gateway.core.usage import Usage
 
 
@@ -23,6 +24,10 @@ class Charge(NamedTuple):
     def tokens(self) -> int:
         """Tokens of the prompt and of the answer."""
         return (self.usage.input or 0) + (self.usage.output or 0)
+
+
+NOTHING_CHARGED = Charge("", Usage(), 0, priced=True)
+"""Of a call that cost nothing: it was never sent, or the provider refused it (A0, A1)."""
 
 
 class Dialect(Protocol):
@@ -110,7 +115,7 @@ class AttemptHook(Protocol):
         ...
 
     def after_attempt(self, attempt: AttemptView, charge: Charge) -> None:
-        """Take note of what a call cost; must not raise and must not wait."""
+        """Take note of what a call cost, NOTHING_CHARGED included; must not raise and must not wait."""
         ...
 
 
@@ -126,7 +131,7 @@ class Run:
     `model` is the configured name that metrics and logs may show; `asked` is what the caller wrote. `code` is the
     machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
     was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
-    ended. `trace` takes what layers do.
+    cost anything. `caution`: bytes for one token where a call is charged by its size. `trace` takes what layers do.
     """
 
     __slots__ = (
@@ -137,6 +142,7 @@ class Run:
         "asked",
         "attempt_hooks",
         "attempts",
+        "caution",
         "charges",
         "code",
         "deadline",
@@ -198,6 +204,7 @@ class Run:
         self.detail = ""
         self.warnings: list[str] = []
         self.charges: list[Charge] = []
+        self.caution = USUAL
         self.headers: list[tuple[bytes, bytes]] = []
         self.needs: Needs = NOTHING
         self.attempt_hooks: tuple[AttemptHook, ...] = ()

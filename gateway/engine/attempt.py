@@ -2,11 +2,14 @@
 
 from gateway.chain.plan import Key, Target
 from gateway.core import clock
-from gateway.core.call import Run
+from gateway.core.call import NOTHING_CHARGED, Run
 from gateway.core.errors import UpstreamError
-from gateway.core.money import Price
+from gateway.core.usage import Usage
+from gateway.engine.accounting import Accounting, Watched, tell
 from gateway.engine.blame import Blame, blame, blame_code
+from gateway.engine.refusal import Refusal
 from gateway.telemetry.metrics import AttemptCells
+from gateway.upstream.client import Body
 
 _REST_S = 10.0
 _CREDENTIAL_REST_S = 60.0
@@ -15,24 +18,54 @@ _FULL = frozenset({Blame.OVERLOAD, Blame.QUOTA})
 
 
 class Attempt:
-    """One call of one target with one credential."""
+    """One call of one target with one credential; what was seen of it is what `engine.accounting` goes by."""
 
     __slots__ = (
+        "_accounting",
         "_cells",
         "_ended",
         "_key_epoch",
         "_target_epoch",
+        "body",
+        "has_head",
         "key",
+        "number",
+        "price",
+        "received",
+        "refused",
         "run",
+        "sent",
+        "served",
         "started",
         "target",
+        "usage",
+        "watcher",
     )
 
-    def __init__(self, run: Run, target: Target, key: Key, cells: AttemptCells) -> None:
+    def __init__(
+        self,
+        run: Run,
+        target: Target,
+        key: Key,
+        cells: AttemptCells,
+        accounting: Accounting,
+        body: Body = None,
+    ) -> None:
         self.run = run
         self.target = target
         self.key = key
+        self.served = run.target_model or target.model
+        self.price = target.account.tariff.price(self.served)
         self.started = clock.monotonic()
+        self.number = 0
+        self.body = body
+        self.sent = True
+        self.has_head = False
+        self.refused = False
+        self.received = 0
+        self.usage: Usage | None = None
+        self.watcher: Watched | None = None
+        self._accounting = accounting
         self._cells = cells
         self._ended = False
         self._target_epoch = 0
@@ -43,34 +76,34 @@ class Attempt:
         """The configured provider."""
         return self.target.account.name
 
-    @property
-    def served(self) -> str:
-        """The provider's own name of the model."""
-        return self.run.target_model or self.target.model
-
-    @property
-    def price(self) -> Price | None:
-        """What this target takes."""
-        return None
-
     def begin(self) -> None:
         """Count the call: it is about to be sent, and has a place at its target."""
         run, target = self.run, self.target
         self._target_epoch = target.health.breaker.epoch
         self._key_epoch = self.key.health.breaker.epoch
         run.attempts += 1
+        self.number = run.attempts
         run.provider = target.account.name
         run.target = target.model
 
     def answered(self) -> None:
         """Take the time to the head of a good answer."""
+        self.has_head = True
         now = self.run.head_at = clock.monotonic()
         health = self.target.health
         health.observe(now - self.started, now)
         health.places.grow()
 
     def delivered(self) -> None:
-        """Take note that a good answer has begun: a probe that streams need not end to tell that all is well."""
+        """Take note that a good answer has begun: a probe that streams need not end to tell that all is well.
+
+        Of several calls at once this is the one whose answer is taken, whichever was sent last.
+        """
+        run = self.run
+        run.provider = self.target.account.name
+        run.target = self.target.model
+        if run.target_model:
+            run.target_model = self.served
         if self.target.health.breaker.state or self.key.health.breaker.state:
             self._succeed(clock.monotonic())
 
@@ -90,8 +123,13 @@ class Attempt:
         self.target.health.places.leave()
         duration_s = now - self.started
         self._cells.done(outcome, duration_s)
-        if self.run.usage is not None:
-            self._cells.tokens(self.run.usage)
+        if self.usage is not None:
+            self._cells.tokens(self.usage)
+        self._accounting.close(self, whole=outcome == _OK)
+
+    def forgo(self) -> None:
+        """Take back a call that was announced to the layers and not begun."""
+        tell(self.run.attempt_hooks, self, NOTHING_CHARGED)
 
     def give_up(self) -> None:
         """End the attempt because nobody waits for it any more: the client left, or this process does."""
@@ -106,6 +144,8 @@ class Attempt:
         if self._ended:
             return
         blamed = blame(error)
+        self.sent = error.sent
+        self.refused = isinstance(error, Refusal)
         self._end(error.code, blamed)
         now = clock.monotonic()
         if blamed is Blame.KEY:

@@ -7,8 +7,10 @@ from gateway.chain.plan import Account, Key, Model, Target
 from gateway.core import clock
 from gateway.core.call import Call, Run
 from gateway.core.errors import GatewayError, InputError, UpstreamError
+from gateway.core.ledger import Book
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError
+from gateway.engine.accounting import Accounting, Nowhere
 from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
 from gateway.engine.attempt import Attempt
 from gateway.engine.fit import require_fit
@@ -16,7 +18,7 @@ from gateway.engine.listing import Listing
 from gateway.engine.outgoing import Original, Outgoing
 from gateway.engine.refusal import Refusal, refuse, refuse_in_stream
 from gateway.engine.select import order_targets, usable_keys
-from gateway.engine.stream import ByteStream, EventStream
+from gateway.engine.stream import ByteStream, EventStream, answer_length
 from gateway.engine.wishes import wanted_wait
 from gateway.telemetry.metrics import AttemptCells, Metrics
 from gateway.telemetry.redact import Redactor
@@ -33,7 +35,8 @@ _ERRORS = 400
 class Engine:
     """Runs requests against the plans of a snapshot; holds no state of a request."""
 
-    def __init__(self, metrics: Metrics, redactor: Redactor) -> None:
+    def __init__(self, metrics: Metrics, redactor: Redactor, book: Book | None = None) -> None:
+        self._accounting = Accounting(metrics, book or Nowhere())
         self._metrics = metrics
         self._redactor = redactor
         self.listing = Listing()
@@ -85,11 +88,16 @@ class Engine:
         return await self._attempt(run, target, last, outgoing)
 
     async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
-        attempt = Attempt(run, target, key, self._attempt_cells(run, target))
+        cells = self._attempt_cells(run, target)
+        attempt = Attempt(run, target, key, cells, self._accounting, outgoing.body)
         for hook in run.attempt_hooks:
             await hook.before_attempt(attempt)
         if not enter(target, key):
-            await admit(target, key)
+            try:
+                await admit(target, key)
+            except BaseException:
+                attempt.forgo()
+                raise
         attempt.begin()
         answer: Answer | None = None
         reply: Reply | None = None
@@ -159,9 +167,10 @@ async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outg
         return stream
     if not outgoing.watched and answer.content_type != _JSON:
         return ByteStream(answer, attempt)
+    attempt.received = answer_length(answer) or 0
     body = await answer.read_all(_MAX_ANSWER_BYTES)
     rules = account.rules
-    run.usage = dialect.read_answer(
+    run.usage = attempt.usage = dialect.read_answer(
         run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
     )
     attempt.end("ok")

@@ -48,7 +48,7 @@ class EventStream:
         self.finished = False
         self._answer = answer
         self._attempt = attempt
-        self._watcher = watcher
+        self._watcher = attempt.watcher = watcher
         self._first = b""
         self._failure: Refusal | None = None
         self._outcome = ""
@@ -119,6 +119,7 @@ class EventStream:
                     return self._break(rest)
                 self._finish()
                 return rest
+            self._attempt.received += len(data)
             out = watcher.feed(data)
             if watcher.real:
                 answer.touch()
@@ -143,8 +144,9 @@ class EventStream:
 
     def _finish(self) -> None:
         self.finished = True
-        self._attempt.run.usage = self._watcher.usage
-        self._attempt.end("ok")
+        attempt = self._attempt
+        attempt.run.usage = attempt.usage = self._watcher.usage
+        attempt.end("ok")
 
     async def close(self) -> None:
         """Give the connection back; whatever is still to come is read for a moment, then cut."""
@@ -152,7 +154,7 @@ class EventStream:
         if watcher.broken:
             attempt.note_broken(watcher.broken)
         if not self.finished:
-            attempt.run.usage = watcher.usage
+            attempt.run.usage = attempt.usage = watcher.usage
             _end_early(attempt, self._outcome)
             self._answer.abort()
             return
@@ -183,8 +185,7 @@ class ByteStream:
             for name, value in answer.headers
             if name in _PASSED_HEADERS
         )
-        length = answer.header(b"content-length")
-        self.length: int | None = int(length) if length is not None and length.isdigit() else None
+        self.length: int | None = answer_length(answer)
         self.finished = False
         self.usage: Usage | None = None
         self._answer = answer
@@ -221,6 +222,12 @@ class ByteStream:
         if not self.finished:
             _end_early(self._attempt, self._outcome)
             self._answer.abort()
+
+
+def answer_length(answer: Answer) -> int | None:
+    """Return the length that the head of an answer tells."""
+    length = answer.header(b"content-length")
+    return int(length) if length is not None and length.isdigit() else None
 
 
 def _end_early(attempt: Attempt, outcome: str) -> None:

@@ -1,0 +1,103 @@
+"""How many tokens a body may hold, from its bytes alone: a bound, or an estimate.
+
+No tokenizer is asked: a token is a byte at least, and about four of them in usual text. Pictures and sounds have
+little to do with their bytes and count by the piece.
+"""
+
+import re
+from math import ceil
+from typing import Any, Final, cast
+
+from gateway.core import codec
+
+IMAGE_TOKENS: Final = 40_000
+"""The most that a picture is known to count."""
+USUAL: Final = 4
+"""Bytes for one token in usual text."""
+STRICT: Final = 1
+"""Bytes for one token at the least."""
+_SOUND_BYTES: Final = 64
+"""Bytes of sound or of a document for one token, at the least."""
+_TOOLS_TOKENS: Final = 512
+"""What providers add of their own when tools are given."""
+_ENVELOPE: Final = 400
+"""Bytes around the text of one event of a stream, at most as is usual."""
+_IMAGES: Final = frozenset({"image_url", "input_image"})
+_OTHERS: Final = frozenset({"input_audio", "file", "input_file"})
+_MARKS: Final = re.compile(rb'"(?:image_url|input_image|input_audio|file|input_file)"')
+_BAD = (codec.JSONError, RecursionError)
+
+
+def prompt_tokens(body: object, caution: int = STRICT) -> int:
+    """Return the tokens of a request's body by so many bytes for one; 0 for a body that went by in pieces."""
+    if not isinstance(body, bytes) or not body:
+        return 0
+    if not body.startswith(b"{"):
+        return form_tokens(len(body))
+    extra = _TOOLS_TOKENS if b'"tools"' in body else 0
+    if not _MARKS.search(body):
+        return -(-len(body) // caution) + extra
+    try:
+        text, media = _weigh(codec.decode(body))
+    except _BAD:
+        return -(-len(body) // caution) + extra
+    return -(-text // caution) + media + extra
+
+
+def fields_tokens(fields: codec.Fields) -> int:
+    """Return the most tokens that the fields of a body can hold."""
+    size = media = 0
+    for name, raw in fields.items():
+        length = len(memoryview(raw))
+        size += length + len(name)
+        if name in _TEXTS and _has_media(bytes(raw)):
+            text, tokens = _weigh(codec.value_of(raw))
+            media += tokens
+            size += text - length
+    return size + media + (_TOOLS_TOKENS if "tools" in fields else 0)
+
+
+def _has_media(value: bytes) -> bool:
+    # Parts stand in a list inside the list of messages: a second bracket is found much faster than a word.
+    return value.count(b"[") > 1 and _MARKS.search(value) is not None
+
+
+def form_tokens(size: int) -> int:
+    """Return the most tokens of a form with a picture or with sound in it."""
+    return IMAGE_TOKENS + -(-size // _SOUND_BYTES)
+
+
+def answer_tokens(events: int, received: int, caution: int = STRICT) -> int:
+    """Return the tokens of what came of an answer: one for each event, and more where events are large."""
+    extra = received - events * _ENVELOPE
+    return events + (ceil(extra / caution) if extra > 0 else 0)
+
+
+_TEXTS: Final = frozenset({"messages", "input"})
+
+
+def _weigh(value: object) -> tuple[int, int]:
+    """Return the bytes of all that is text in a value, near enough, and the tokens of what is not."""
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass")) + 2, 0
+    text = tokens = 0
+    if isinstance(value, list):
+        for each in cast("list[Any]", value):
+            more, other = _weigh(each)
+            text, tokens = text + more + 1, tokens + other
+    elif isinstance(value, dict):
+        for name, each in cast("dict[str, Any]", value).items():
+            text += len(name) + 4
+            more, other = _weigh_part(name, each)
+            text, tokens = text + more, tokens + other
+    else:
+        text = 8
+    return text, tokens
+
+
+def _weigh_part(name: str, value: object) -> tuple[int, int]:
+    if name in _IMAGES:
+        return 8, IMAGE_TOKENS
+    if name in _OTHERS:
+        return 8, form_tokens(_weigh(value)[0])
+    return _weigh(value)
