@@ -30,6 +30,20 @@ def _postgres_ledger(url: str) -> Ledger:
     return PostgresLedger(url)
 
 
+def _redis_counters(url: str, spawn: Spawn) -> Counters:
+    from gateway.stores.redis.client import Client
+    from gateway.stores.redis.counters import RedisCounters
+
+    return RedisCounters(Client(url, spawn))
+
+
+def _redis_receipts(url: str, spawn: Spawn) -> Receipts:
+    from gateway.stores.redis.client import Client
+    from gateway.stores.redis.receipts import RedisReceipts
+
+    return RedisReceipts(Client(url, spawn))
+
+
 KEYS: dict[str, Callable[[str], KeyStore]] = {
     "memory": lambda _: MemoryKeys(),
     "sqlite": lambda url: SqliteKeys(Path(url.removeprefix("sqlite:"))),
@@ -44,9 +58,22 @@ LEDGERS: dict[str, Callable[[str], Ledger]] = {
 }
 COUNTERS: dict[str, Callable[[str, Spawn], Counters]] = {
     "memory": lambda _, __: MemoryCounters(),
+    **dict.fromkeys(
+        (
+            "redis",
+            "rediss",
+            "unix",
+            "redis+cluster",
+            "rediss+cluster",
+            "redis+sentinel",
+            "rediss+sentinel",
+        ),
+        _redis_counters,
+    ),
 }
 RECEIPTS: dict[str, Callable[[str, Spawn], Receipts]] = {
     "memory": lambda _, __: MemoryReceipts(),
+    **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_receipts),
 }
 
 

@@ -8,8 +8,9 @@ import pytest
 from gateway.core.counting import Counters
 from gateway.stores.registry import open_counters
 from tests.support.outgoing import Background
+from tests.support.redis_server import shared_url
 
-BACKENDS = ("memory",)
+BACKENDS = ("memory", "redis")
 Opening = Callable[..., AbstractAsyncContextManager[Counters]]
 """Opens counters; given others, opens the same ones as another process does."""
 
@@ -23,7 +24,7 @@ def opened(backend: str, request: pytest.FixtureRequest) -> Opening:
             yield others
             return
         background = Background()
-        made = open_counters(backend, background.spawn)
+        made = open_counters("memory" if backend == "memory" else shared_url(), background.spawn)
         try:
             yield made
         finally:

@@ -1,0 +1,1 @@
+"""Redis behind ports: one pipelined connection per process and node, one script per operation."""

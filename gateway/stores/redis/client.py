@@ -1,0 +1,177 @@
+"""Redis for the stores: a command or a script by key, in time or not at all.
+
+Every failure is StoreError `state_unavailable`; its detail names hosts, never a password or a value.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from gateway.core.errors import StoreError
+from gateway.stores.redis.address import Address, parse
+from gateway.stores.redis.cluster import Cluster
+from gateway.stores.redis.dial import Dialer
+from gateway.stores.redis.limits import Limits
+from gateway.stores.redis.node import Node, Spawn
+from gateway.stores.redis.scripts import Script, load
+from gateway.stores.redis.sentinel import Guarded, Sentinels
+from gateway.stores.redis.wire import Part, Pending, Reply, ReplyError
+
+_HOPS: Final = 5
+_AGAIN_S: Final = 0.005
+_NOT_SERVING: Final = frozenset({"READONLY", "LOADING", "MASTERDOWN", "NOAUTH"})
+
+
+class _Place(Protocol):
+    """Which server serves a key."""
+
+    def find(self, key: str) -> Node | None: ...
+
+    async def learn(self, deadline: float) -> None: ...
+
+    def redirect(self, node: Node, words: Sequence[str]) -> Node | None: ...
+
+    def refresh(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Single:
+    """One server for all keys."""
+
+    def __init__(self, address: Address, dialer: Dialer, spawn: Spawn, limits: Limits) -> None:
+        host, port = address.hosts[0] if address.hosts else (address.path, 0)
+        name = f"redis {host}:{port}" if address.hosts else "redis"
+        self._node = Node(name, lambda: dialer.open(host, port), spawn, limits)
+
+    def find(self, key: str) -> Node:
+        return self._node
+
+    async def learn(self, deadline: float) -> None:
+        return
+
+    def redirect(self, node: Node, words: Sequence[str]) -> Node | None:
+        return None
+
+    def refresh(self) -> None:
+        return
+
+    def close(self) -> None:
+        self._node.close()
+
+
+class Client:
+    """All connections of one process to one Redis, sentinels' service or cluster.
+
+    Connects with the first call. `spawn` starts background work under a name. All calls are commands that may be
+    sent twice; one that may not says `again=False`, and fails when the connection is lost.
+    """
+
+    def __init__(self, url: str, spawn: Spawn, limits: Limits | None = None) -> None:
+        self._address = parse(url)
+        own = Limits() if limits is None else limits
+        self._limits = own._replace(
+            command_s=self._address.command_s or own.command_s,
+            connect_s=self._address.connect_s or own.connect_s,
+        )
+        self._spawn = spawn
+        self._dialer = Dialer(self._address, self._address.login)
+        self._place: _Place | None = None
+        self._closed = False
+
+    async def command(self, key: str, *parts: Part, again: bool = True) -> Reply:
+        """Send a command to the server of `key`: `command("k", "GET", "k")`."""
+        return await self._call(key, parts, again=again)
+
+    async def script(
+        self,
+        name: str,
+        keys: Sequence[str],
+        args: Sequence[Part],
+        *,
+        identified: bool = False,
+        again: bool = True,
+    ) -> Reply:
+        """Run `scripts/<name>.lua`; all keys are of one tenant (R-8).
+
+        `identified`: ARGV[1] is the identity of the server process, which changes when it restarts or another
+        takes its place; `args` follow.
+        """
+        script = load(name)
+        server = ("",) if identified else ()
+        parts: tuple[Part, ...] = ("EVALSHA", script.sha, len(keys), *keys, *server, *args)
+        server_at = 3 + len(keys) if identified else 0
+        return await self._call(keys[0], parts, server_at=server_at, again=again, script=script)
+
+    async def _call(
+        self,
+        key: str,
+        parts: tuple[Part, ...],
+        *,
+        server_at: int = 0,
+        again: bool = True,
+        script: Script | None = None,
+    ) -> Reply:
+        place = self._place or self._open()
+        deadline = asyncio.get_running_loop().time() + self._limits.command_s
+        node = place.find(key)
+        if node is None:
+            await place.learn(deadline)
+            node = place.find(key)
+            if node is None:
+                raise _refused("no node of the cluster serves the key")
+        pending = Pending(parts, deadline, server_at=server_at, again=again)
+        reply: Reply = None
+        for _ in range(_HOPS):
+            node.submit(pending)
+            reply = await pending.future
+            if type(reply) is not ReplyError:
+                return reply
+            words = str(reply).split(" ")
+            pending = Pending(pending.parts, deadline, server_at=server_at, again=again)
+            match words[0]:
+                case "NOSCRIPT" if script is not None:
+                    pending.parts = ("EVAL", script.source, *parts[2:])
+                case "MOVED" | "ASK":
+                    node = place.redirect(node, words)
+                    pending.asking = words[0] == "ASK"
+                case "TRYAGAIN":  # the slot moves just now, and its keys are on both sides
+                    await asyncio.sleep(_AGAIN_S)
+                case word:
+                    if word in _NOT_SERVING:
+                        node.drop(f"cannot be used: {reply}")
+                    elif word == "CLUSTERDOWN":
+                        place.refresh()
+                    raise _refused(f"{node.name}: {reply}")
+            if node is None:
+                break
+        raise _refused(f"redis sent the call on too often: {reply}")
+
+    def _open(self) -> _Place:
+        if self._closed:
+            raise _refused("the connection to redis is closed")
+        address, common = self._address, (self._dialer, self._spawn, self._limits)
+        if address.kind == "cluster":
+            self._place = Cluster(address.hosts, *common)
+        elif address.kind == "sentinel":
+            asking = Dialer(address, address.sentinel_login)
+            sentinels = Sentinels(asking, address.hosts, address.service, self._limits)
+            self._place = Guarded(sentinels, *common)
+        else:
+            self._place = _Single(address, *common)
+        return self._place
+
+    def use(self, url: str) -> None:
+        """Log in as this address says from the next connection on (R-11); the hosts stay as they were."""
+        self._dialer.login = parse(url).login
+
+    async def aclose(self) -> None:
+        """Drop all connections; later calls are refused."""
+        self._closed = True
+        place, self._place = self._place, None
+        if place is not None:
+            place.close()
+
+
+def _refused(why: str) -> StoreError:
+    return StoreError("state_unavailable", detail=why)

@@ -1,0 +1,99 @@
+#!lua
+-- KEYS: since, leases, run, counters. ARGV: server, id, lease ms, note; of each hold its start, end, limit ('': none),
+-- base ('': not lifted, '-': not given) and amount.
+
+local now = clock()
+local FIRST, EACH = 4, 5
+local count = #KEYS - 3
+local counters, holds = {}, {}
+
+for i = 1, count do
+  local at = FIRST + (i - 1) * EACH
+  local key = KEYS[3 + i]
+  counters[key] = counters[key] or read(key)
+  holds[i] = {
+    key = key,
+    counter = counters[key],
+    from = tonumber(ARGV[at + 1]),
+    till = tonumber(ARGV[at + 2]),
+    limit = tonumber(ARGV[at + 3]),
+    lifted = ARGV[at + 4] ~= '',
+    base = tonumber(ARGV[at + 4]),
+    amount = tonumber(ARGV[at + 5]),
+  }
+end
+
+local function verdict(refused, stale, missing)
+  local used = {}
+  for i, hold in ipairs(holds) do
+    used[i] = hold.counter.spent + hold.counter.held
+  end
+  return { refused, stale, now, missing, used }
+end
+
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  return verdict(-1, 0, {})
+end
+
+for _, hold in ipairs(holds) do
+  if hold.till > 0 and (now < hold.from * 1000 or now >= hold.till * 1000) then
+    return verdict(-1, 1, {})
+  end
+end
+
+-- Another server process may have lost writes: its memory is complete from now on only.
+local kept = redis.call('HMGET', KEYS[1], 'at', 'server', 'seen')
+local since, server = kept[1], ARGV[1]
+if not since or (server ~= '' and kept[2] ~= server) then
+  since = whole(now)
+  redis.call('HSET', KEYS[1], 'at', since, 'server', server, 'seen', since)
+  redis.call('PEXPIRE', KEYS[1], IDLE_MS)
+elseif now - tonumber(kept[3]) > OVER_MS then
+  redis.call('HSET', KEYS[1], 'seen', whole(now))
+  redis.call('PEXPIRE', KEYS[1], IDLE_MS)
+end
+
+local missing = {}
+for i, hold in ipairs(holds) do
+  local older = hold.from * 1000 < tonumber(since) and hold.counter.lifted ~= since
+  if hold.lifted and not hold.base and older then
+    missing[#missing + 1] = i - 1
+  end
+end
+if #missing > 0 then
+  return verdict(-1, 0, missing)
+end
+
+for _, hold in ipairs(holds) do
+  if hold.lifted and hold.base then
+    hold.counter.spent = math.max(hold.counter.spent, hold.base)
+    hold.counter.lifted = since
+    redis.call('HSET', hold.key, 's', whole(hold.counter.spent), 'l', since)
+    keep(hold.key, hold.till, now)
+  end
+end
+
+local added = {}
+for i, hold in ipairs(holds) do
+  added[hold.key] = (added[hold.key] or 0) + hold.amount
+  local used = hold.counter.spent + hold.counter.held
+  if hold.limit and used + added[hold.key] > hold.limit then
+    return verdict(i - 1, 0, {})
+  end
+end
+
+local run = { ARGV[4] }
+for _, hold in ipairs(holds) do
+  hold.counter.held = redis.call('HINCRBY', hold.key, 'h', whole(hold.amount))
+  keep(hold.key, hold.till, now)
+  for _, field in ipairs({
+    hold.key, hold.from, hold.till, hold.limit or '', hold.lifted, hold.amount,
+  }) do
+    run[#run + 1] = field
+  end
+end
+local lease = now + tonumber(ARGV[3])
+redis.call('SET', KEYS[3], cmsgpack.pack(run), 'PX', whole(tonumber(ARGV[3]) + IDLE_MS))
+redis.call('ZADD', KEYS[2], whole(lease), ARGV[2])
+redis.call('PEXPIRE', KEYS[2], whole(tonumber(ARGV[3]) + IDLE_MS))
+return verdict(-1, 0, {})
