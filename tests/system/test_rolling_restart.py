@@ -1,0 +1,183 @@
+"""Replacing replicas behind a balancer: no request of a client that never repeats one is lost (G-3)."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import httpx2
+import pytest
+
+from tests.support.balancer import Replica, balancing, roll
+from tests.support.faulty import DONE, FINISH, GOOD, event, events_of
+from tests.support.scripted_upstream import LAST_CHUNK, STREAM_HEAD, chunk, ok
+from tests.support.serving import CHAT, KEY, STREAM
+
+pytestmark = [pytest.mark.contract("G-3"), pytest.mark.bug("K42"), pytest.mark.fault("L-2")]
+LOOPS = ("uvloop",)
+_EVENTS = 10
+
+
+class _Slow(asyncio.Protocol):
+    """A provider that takes as many milliseconds for its answer as `user` says, streams spread over them."""
+
+    def __init__(self) -> None:
+        self._seen = b""
+        self._answering: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._seen += data
+        _, marker, after = self._seen.partition(b'"user":"')
+        if marker and self._seen.endswith(b"}"):
+            took_s = int(after.partition(b'"')[0]) / 1000
+            pieces = _stream() if b'"stream":true' in self._seen else [ok(GOOD)]
+            self._seen = b""
+            self._answering = asyncio.ensure_future(self._answer(pieces, took_s))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+
+    async def _answer(self, pieces: list[bytes], took_s: float) -> None:
+        for piece in pieces:
+            await asyncio.sleep(took_s / len(pieces))
+            self._transport.write(piece)
+
+
+def _stream() -> list[bytes]:
+    first, *rest = [chunk(each) for each in (*_WORDS, FINISH + DONE)]
+    return [STREAM_HEAD + first, *rest[:-1], rest[-1] + LAST_CHUNK]
+
+
+_WORDS = [event(f"word {number}") for number in range(_EVENTS)]
+_WHOLE = events_of(b"".join((*_WORDS, FINISH, DONE)))
+
+
+@asynccontextmanager
+async def provider() -> AsyncGenerator[int]:
+    """Serve it until the block ends; yields its port."""
+    server = await asyncio.get_running_loop().create_server(_Slow, "127.0.0.1", 0, backlog=2048)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+
+
+@dataclass
+class Traffic:
+    """Clients that keep asking until told to stop. What went wrong is in `failures`, with how often."""
+
+    port: int
+    longest_s: float
+    pause_s: float
+    seed: int
+    stop: bool = False
+    plain: int = 0
+    streams: int = 0
+    failures: Counter[str] = field(default_factory=Counter[str])
+
+    async def client(self, number: int) -> None:
+        """Ask one thing after the other over connections that are kept."""
+        chance = random.Random(self.seed + number)
+        own = httpx2.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"authorization": f"Bearer {KEY}"},
+            timeout=self.longest_s + 20,
+            trust_env=False,
+        )
+        async with own:
+            while not self.stop:
+                # Most are short; some outlast every pause of a restart.
+                took_s = self.longest_s * chance.random() ** 6
+                streamed = chance.random() < 0.5
+                try:
+                    found = await self._ask(own, streamed=streamed, took_ms=int(took_s * 1000))
+                except httpx2.HTTPError as error:
+                    found = repr(error)
+                if found:
+                    self.failures[found] += 1
+                elif streamed:
+                    self.streams += 1
+                else:
+                    self.plain += 1
+                await asyncio.sleep(self.pause_s * chance.random() * 2)
+
+    async def _ask(self, own: httpx2.AsyncClient, *, streamed: bool, took_ms: int) -> str:
+        """Return what is wrong with the answer; nothing where all is well."""
+        body: dict[str, Any] = {**(STREAM if streamed else CHAT), "user": str(took_ms)}
+        answer = await own.post("/v1/chat/completions", json=body)
+        if answer.status_code != 200:
+            return f"{answer.status_code} {answer.text[:200]}"
+        right = events_of(answer.content) == _WHOLE if streamed else answer.content == GOOD
+        return "" if right else f"not whole: {answer.text[-200:]}"
+
+
+def config(port: int, **server: Any) -> dict[str, Any]:
+    up = {
+        "kind": "openai_compatible",
+        "base_url": f"http://127.0.0.1:{port}/v1",
+        "api_key": "sk-upstream-0123456789",
+    }
+    return {
+        "server": {"announce_s": 0.5, **server},
+        "providers": {"up": up},
+        "models": {"m": {"targets": [{"provider": "up", "model": "m-upstream"}]}},
+        "tenants": {"acme": {"keys": [{"id": "k", "secret": KEY}], "models": ["m"]}},
+    }
+
+
+async def restart_under_load(
+    folder: Path, *, requests: int, rounds: int, longest_s: float, workers: int = 1
+) -> None:
+    """Replace two replicas `rounds` times each while `requests` and more are asked; none may fail."""
+    seed = random.randrange(1 << 32)
+    async with provider() as port:
+        settings = config(port, workers=workers, drain_s=longest_s + 5)
+        replicas = [Replica(name, settings, folder) for name in ("one", "two")]
+        with balancing(replicas, folder) as balancer:
+            traffic = Traffic(balancer.port, longest_s, 0.2, seed)
+            clients = [asyncio.ensure_future(traffic.client(number)) for number in range(40)]
+            began = time.monotonic()
+            try:
+                took = await roll(balancer, replicas, rounds, leave_s=longest_s + 10)
+                while traffic.plain + traffic.streams < requests and not traffic.failures:
+                    await asyncio.sleep(0.05)
+            finally:
+                traffic.stop = True
+                await asyncio.gather(*clients)
+            print(
+                f"seed {seed}: {traffic.plain} plain, {traffic.streams} streams, {len(took)} restarts in "
+                f"{time.monotonic() - began:.0f} s, {min(took):.1f} to {max(took):.1f} s to leave"
+            )
+            exits = [code for each in replicas for code in each.exits]
+    assert traffic.failures == Counter()
+    assert exits == [0] * (2 * rounds)
+    assert traffic.plain + traffic.streams >= requests
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("workers", "rounds"), [(1, 3), (2, 1)], ids=["one worker", "two workers"])
+async def test_no_request_is_lost_while_replicas_are_replaced(
+    tmp_path: Path, workers: int, rounds: int
+) -> None:
+    await restart_under_load(
+        tmp_path, requests=500 * rounds, rounds=rounds, longest_s=2, workers=workers
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_none_of_twenty_thousand_is_lost_over_ten_restarts(
+    tmp_path: Path, workers: int
+) -> None:
+    await restart_under_load(tmp_path, requests=20_000, rounds=10, longest_s=20, workers=workers)
