@@ -12,7 +12,7 @@ from gateway.config.complaints import complaints
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.files import Files
 from gateway.config.node import Node, View
-from gateway.config.references import Secret, Unresolved, resolve
+from gateway.config.references import REFERENCES, Secret, Unresolved, resolve
 from gateway.config.schema import Tree
 from gateway.config.settings import override
 
@@ -69,7 +69,7 @@ def _resolve(root: Node, origin: Origin, mistakes: list[Mistake]) -> None:
     """Put secrets where references stand."""
     for view in View(root).walk():
         value = view.node.value
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not value.startswith(REFERENCES):
             continue
         try:
             folder = Path(view.node.place.file).parent

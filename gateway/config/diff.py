@@ -5,6 +5,7 @@ from typing import TypeVar, cast
 
 from pydantic import BaseModel
 
+from gateway.config.chain import ChainEntry
 from gateway.config.references import Secret
 from gateway.config.schema import Tree
 from gateway.config.tenants import Tenant
@@ -22,6 +23,7 @@ _AT_START = (
     "telemetry.otlp_endpoint",
     "telemetry.traces",
 )
+_WHERE = {"path", "place", "places"}
 _ABSENT = object()
 
 
@@ -77,7 +79,7 @@ def _entries(old: Tree, new: Tree) -> Iterator[str]:
                 yield f"{word} {name}: added"
             elif other is _ABSENT:
                 yield f"{word} {name}: removed"
-            elif one != other:
+            elif not _same(one, other):
                 yield f"{word} {name}: {', '.join(_fields(one, other)) or 'changed'}"
 
 
@@ -87,7 +89,7 @@ def _fields(one: object, other: object) -> Iterator[str]:
         return
     for field in type(one).model_fields:
         before, after = getattr(one, field), getattr(other, field)
-        if before == after:
+        if _same(before, after):
             continue
         if field == "keys" and isinstance(one, Tenant) and isinstance(other, Tenant):
             yield from _keys(one, other)
@@ -111,13 +113,34 @@ def _leaves(name: str, one: object, other: object) -> Iterator[tuple[str, object
     """Yield each setting below a block that differs, with its path and both values."""
     before = getattr(one, name.rpartition(".")[2])
     after = getattr(other, name.rpartition(".")[2])
-    if before == after:
+    if _same(before, after):
         return
     if isinstance(before, BaseModel) and isinstance(after, BaseModel):
         for field in type(before).model_fields:
             yield from _leaves(f"{name}.{field}", before, after)
     else:
         yield name, before, after
+
+
+def _same(one: object, other: object) -> bool:
+    """Tell whether two values mean the same, wherever they were written."""
+    if isinstance(one, ChainEntry) and isinstance(other, ChainEntry):
+        names = ChainEntry.model_fields.keys() - _WHERE
+        return all(_same(getattr(one, name), getattr(other, name)) for name in names)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        ones, others = cast("tuple[object, ...]", one), cast("tuple[object, ...]", other)
+        return len(ones) == len(others) and all(map(_same, ones, others))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        named = cast("Mapping[str, object]", one)
+        others = cast("Mapping[str, object]", other)
+        return named.keys() == others.keys() and all(
+            _same(named[name], others[name]) for name in named
+        )
+    if isinstance(one, BaseModel) and type(one) is type(other):
+        return all(
+            _same(getattr(one, name), getattr(other, name)) for name in type(one).model_fields
+        )
+    return one == other
 
 
 def _is_fixed(name: str) -> bool:
@@ -130,4 +153,6 @@ def _shown(value: object) -> str:
         return "nothing"
     if isinstance(value, tuple | list):
         return f"{len(cast('tuple[object, ...]', value))} entries"
-    return str(value) if isinstance(value, Secret | str | int | float) else "changed"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if isinstance(value, Secret | str | int) else "changed"

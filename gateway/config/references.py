@@ -16,6 +16,8 @@ from gateway.config.files import Files
 
 MASK = "****"
 MAX_FILE_BYTES = 65_536
+REFERENCES = ("env:", "file:")
+"""How a text begins that may stand for another."""
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)(?:\?(.*))?\Z", re.DOTALL)
 
 
