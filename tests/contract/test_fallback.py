@@ -146,9 +146,15 @@ async def test_parameters_are_defaults_or_all_there_is(
 @pytest.mark.contract("G-FALL-6")
 async def test_isolated_targets_get_nothing_of_the_clients_sampling(tmp_path: Path) -> None:
     chain = fallback(isolate=True)
-    sampling = {"temperature": 0.9, "top_p": 0.5, "max_tokens": 9, "stop": ["x"], "seed": 1}
+    sampling: dict[str, Any] = {
+        "temperature": 0.9,
+        "top_p": 0.5,
+        "max_tokens": 9,
+        "stop": ["x"],
+        "seed": 1,
+    }
     async with chained(tmp_path, chain, m1=[refuse(503)], m2=[said()]) as (gateway, models):
-        await gateway.post(ask(**sampling, user="u", tools=[]))
+        await gateway.post({**ask(user="u", tools=[]), **sampling})
 
     second = models.asked[1].body
     assert not sampling.keys() & second.keys()
@@ -258,8 +264,9 @@ async def test_a_model_that_cannot_serve_the_request_is_passed_over(
 
     chain = fallback("m2", "m3")
     tools = [{"type": "function", "function": {"name": "f"}}]
-    scripts = {"m1": [refuse(503)], "m2": [said()], "m3": [said()]}
-    async with chained(tmp_path, chain, config=facts, **scripts) as (gateway, models):
+    async with chained(
+        tmp_path, chain, config=facts, m1=[refuse(503)], m2=[said()], m3=[said()]
+    ) as (gateway, models):
         answer = await gateway.post(ask(tools=tools))
 
     assert answer.status_code == seen

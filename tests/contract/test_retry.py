@@ -162,7 +162,7 @@ async def test_additive_jitter_varies_and_stays_below_a_second_more(tmp_path: Pa
 async def test_the_providers_wish_is_a_floor(
     initial_ms: int, headers: dict[str, str], at_least_ms: int, tmp_path: Path
 ) -> None:
-    steps = [refuse(429, **headers), said()]
+    steps = [refuse(429, b"", **headers), said()]
     async with chained(tmp_path, retry(initial_delay_ms=initial_ms), m1=steps) as (gateway, models):
         answer = await gateway.post(ask())
 
