@@ -1,9 +1,10 @@
 """What middleware is given of the world outside: ports, made by the composition root."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.core.counting import Counters
+from gateway.core.counting import Counters, Hold
 from gateway.core.latency import Latencies
 from gateway.core.ledger import Ledger
 from gateway.core.repeats import RepeatBudgets
@@ -13,7 +14,22 @@ from gateway.telemetry.metrics import Metrics
 class Settler(Protocol):
     """Ends reservations off the request path: tried again until the store takes it, kept when the process stops."""
 
-    def settle(self, tenant: str, run_id: str, holds: object, actual: object) -> None:
+    @property
+    def lease_s(self) -> float:
+        """How long a reservation outlives its process."""
+        ...
+
+    def watch(self, tenant: str) -> None:
+        """Look for reservations of this tenant whose process died."""
+        ...
+
+    def hold(self, tenant: str, run_id: str) -> None:
+        """Keep a reservation's lease alive until it is settled."""
+        ...
+
+    def settle(
+        self, tenant: str, run_id: str, holds: Sequence[Hold], actual: Sequence[int]
+    ) -> None:
         """Take a reservation and what was really used; returns at once."""
         ...
 
