@@ -81,22 +81,26 @@ class Link:
         self._opened.set()
 
     async def ask(self, order: Order) -> Answer | None:
-        """Have an order carried out; None when the worker is gone or does not answer in time."""
+        """Have an order carried out; None when the worker is `gone` or does not answer in time."""
         try:
             async with asyncio.timeout(_ANSWER_S):
                 await self._opened.wait()
-                if self._streams is None or self._streams[1].is_closing():
-                    return None
-                reader, writer = self._streams
-                writer.write(_framed(order))
-                while (data := await _read(reader)) is not None:
-                    answer = _answer(data)
-                    if (answer.do, answer.generation) == (order.do, order.generation):
-                        self.in_use = answer.in_use
-                        return answer
+                answer = await self._asked(order)
         except TimeoutError:
             return None
-        self.gone = True
+        self.gone = answer is None
+        return answer
+
+    async def _asked(self, order: Order) -> Answer | None:
+        if self._streams is None or self._streams[1].is_closing():
+            return None
+        reader, writer = self._streams
+        writer.write(_framed(order))
+        while (data := await _read(reader)) is not None:
+            answer = _answer(data)
+            if (answer.do, answer.generation) == (order.do, order.generation):
+                self.in_use = answer.in_use
+                return answer
         return None
 
     def close(self) -> None:
