@@ -240,8 +240,10 @@ class Run:
     def end(self) -> None:
         """Call the hooks, the newest first; called once by the server, after the last byte or what came instead."""
         ends, self._ends = self._ends, None
-        for hook in reversed(ends or ()):
-            hook(self)
+        if ends is not None:
+            for hook in reversed(ends):
+                hook(self)
+        self._state = None
 
 
 class Call:

@@ -2,24 +2,18 @@
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gateway.core.call import Run
 
 _STEP = ("level", "name", "phase", "iteration", "trip")
 
 
-class _Taken(NamedTuple):
-    request_id: str
-    steps: list[tuple[Any, ...]]
-    outcome: Mapping[str, Any]
-
-
 class Traces:
     """The newest traces, at most `keep`; none are recorded when that is 0. Nothing in them quotes a prompt."""
 
     def __init__(self, keep: int) -> None:
-        self._taken: deque[_Taken] = deque(maxlen=keep)
+        self._taken: deque[Run] = deque(maxlen=keep)
         self._records = keep > 0
 
     def begin(self) -> list[tuple[Any, ...]] | None:
@@ -28,29 +22,29 @@ class Traces:
 
     def take(self, run: Run) -> None:
         """Keep the trace of a run that is over."""
-        if run.trace is None:
-            return
-        outcome = {
-            "tenant": run.tenant,
-            "model": run.model,
-            "outcome": run.code or "ok",
-            "status": run.status,
-            "attempts": run.attempts,
-            "usage": run.usage._asdict() if run.usage is not None else None,
-            "charges": [(each.kind, each.tokens, each.cost_micro) for each in run.charges],
-        }
-        self._taken.append(_Taken(run.request_id, run.trace, outcome))
+        if run.trace is not None:
+            self._taken.append(run)
 
     def find(self, request_id: str) -> Mapping[str, Any] | None:
         """Return the newest trace of a request id as plain data."""
-        for taken in reversed(self._taken):
-            if taken.request_id == request_id:
-                steps = [_step(each) for each in taken.steps]
-                return {
-                    "request_id": request_id,
-                    "steps": [*steps, {"level": "run", **taken.outcome}],
-                }
+        for run in reversed(self._taken):
+            if run.request_id == request_id:
+                steps = [_step(each) for each in run.trace or ()]
+                return {"request_id": request_id, "steps": [*steps, _outcome(run)]}
         return None
+
+
+def _outcome(run: Run) -> dict[str, Any]:
+    return {
+        "level": "run",
+        "tenant": run.tenant,
+        "model": run.model,
+        "outcome": run.code or "ok",
+        "status": run.status,
+        "attempts": run.attempts,
+        "usage": run.usage._asdict() if run.usage is not None else None,
+        "charges": [(each.kind, each.tokens, each.cost_micro) for each in run.charges],
+    }
 
 
 def _step(step: tuple[Any, ...]) -> dict[str, Any]:
