@@ -21,7 +21,6 @@ _SCHEMES = ("postgres://", "postgresql://")
 _QUICK = {
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "unix_socket_directories": "",
     "listen_addresses": "127.0.0.1",
     "shared_buffers": "32MB",

@@ -13,6 +13,7 @@ class Breaker:
     def __init__(self, rest_s: float = REST_S) -> None:
         self._rest_s = rest_s
         self._since: float | None = None
+        self._why = ""
 
     def check(self) -> None:
         """Raise StoreError at once while the last failure is fresh."""
@@ -20,12 +21,13 @@ class Breaker:
             return
         now = clock.monotonic()
         if now - self._since < self._rest_s:
-            raise StoreError("state_unavailable", detail="Postgres did not answer a moment ago")
+            raise StoreError("state_unavailable", detail=self._why)
         self._since = now
 
-    def failed(self) -> None:
-        """Note that the database was not reached."""
+    def failed(self, error: StoreError) -> None:
+        """Note that the database was not reached, and why."""
         self._since = clock.monotonic()
+        self._why = error.detail
 
     def worked(self) -> None:
         """Note that it answered."""

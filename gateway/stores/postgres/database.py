@@ -109,15 +109,16 @@ class Postgres:
             pool = await self._opened()
             connection = await pool.acquire(timeout=CONNECT_S + ANSWER_S)
         except (ValueError, *FAILURES) as error:
-            self._breaker.failed()
-            raise down(error) from error
+            refusal = down(error)
+            self._breaker.failed(refusal)
+            raise refusal from error
         self._breaker.worked()
         return pool, connection
 
     async def _learn(self, pool: Pool, error: Exception) -> None:
         """Use no connection again that was opened to a server which left, or lost its role (P-6)."""
         if isinstance(error, TimeoutError):
-            self._breaker.failed()
+            self._breaker.failed(down(error))
         if is_lost(error) or isinstance(error, READ_ONLY):
             await pool.expire_connections()
 
