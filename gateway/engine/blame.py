@@ -38,7 +38,7 @@ _BROKEN = frozenset(
 )
 _UNAVAILABLE, _OVERLOADED = 503, 529
 _FULL = re.compile(
-    r"over_?load|capacity|too many|too busy|\bbusy\b|throttl|slow ?down|queue|high (?:demand|load|traffic)"
+    r"over_?load|capacity|too many|busy|throttl|slow ?down|queue|high (?:demand|load|traffic)"
     r"|concurren|rate.?limit",
     re.IGNORECASE,
 )
