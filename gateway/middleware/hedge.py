@@ -5,7 +5,7 @@ Never for requests whose answer may set something in motion: those with tools.
 
 import asyncio
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ _Arm = asyncio.Task[Reply | GatewayError]
 class HedgeOptions(Options):
     """Options of `hedge`."""
 
-    after_ms: float | Literal["p95"] = Field(
+    after_ms: Annotated[float, Field(gt=0)] | Literal["p95"] = Field(
         default="p95",
         description="When to call again: after so long, or after the time within which 95 of 100 calls of the "
         "model begin to answer, as this worker saw it.",

@@ -6,14 +6,17 @@ have generators of their own.
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from gateway.chain.plan import Account
+from gateway.config.tables import _HEAD, _described, _row
 from gateway.core.errors import CODES, Code, GatewayError
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import type_of
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.refusal import refuse
+from gateway.middleware.registry import load_kind
 from gateway.providers.base import Provider
 from gateway.providers.registry import PROVIDERS
 from gateway.server import health, routes
@@ -21,7 +24,14 @@ from gateway.server.routes import Route
 from tests.support.shared import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = ("api.md", "providers.md", "contracts.md")
+OPTIONS = ("retry", "fallback", "hedge")
+"""Kinds of middleware whose pages have a table of their options."""
+PAGES = (
+    "api.md",
+    "providers.md",
+    "contracts.md",
+    *(f"middleware/{kind}.md" for kind in OPTIONS),
+)
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _PROVIDER_STATUSES = (
     400, 401, 402, 403, 404, 408, 409, 413, 415, 418, 422, 429, 500, 501, 502, 503, 504, 520, 529,
@@ -161,6 +171,17 @@ def edits() -> str:
     return _table(("Kind", "Renamed", "Dropped, with a warning", "Usage in streams"), rows)
 
 
+def options(kind: str) -> str:
+    """Return a row for every option of a kind of middleware."""
+    schema = load_kind(kind).options.model_json_schema()
+    required = schema.get("required", ())
+    rows = (
+        _row(name, _described(facts, schema.get("$defs", {})), is_required=name in required)
+        for name, facts in schema["properties"].items()
+    )
+    return _HEAD + "".join(rows)
+
+
 def _differs(each: Provider) -> bool:
     return bool(each.quirks.rename or each.quirks.refuse or not each.quirks.ask_usage)
 
@@ -172,6 +193,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "checks": checks,
     "providers": providers,
     "edits": edits,
+    **{f"options_{kind}": partial(options, kind) for kind in OPTIONS},
 }
 
 
