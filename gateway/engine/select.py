@@ -54,7 +54,7 @@ def _around_the_down(model: Model, run: Run) -> tuple[Target, ...]:
     ready = tuple(target for target in model.targets if not target.health.breaker.state)
     down = [target for target in model.targets if target.health.breaker.state]
     due = [target for target in down if target.health.breaker.wait_s(now) <= 0.0]
-    waiting = [target for target in down if target not in due]
+    waiting = [target for target in down if target.health.breaker.wait_s(now) > 0.0]
     return (*due[:1], *_balanced(model.balance, ready, run), *due[1:], *waiting)
 
 
