@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import uvloop
 from fastapi import APIRouter
@@ -35,7 +35,6 @@ from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.keys import KeyFollower
 from gateway.lifecycle.reload import Reloader
 from gateway.lifecycle.tune import tune_process
-from gateway.middleware.ports import Ports
 from gateway.server.admin import admin_app
 from gateway.server.control import Answer, Order, Orders, order_of
 from gateway.server.flights import Flights
@@ -49,7 +48,7 @@ from gateway.server.reloading import reloading
 from gateway.server.serve import Admission, Handler
 from gateway.server.supervisor import Seat, Supervisor
 from gateway.server.target_health import health_of_workers, target_health
-from gateway.stores.receipts import MemoryReceipts
+from gateway.state import State
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Families, Kind, Registry, read
 from gateway.telemetry.exposition import Exposition
@@ -89,8 +88,10 @@ class Worker:
         self._inflight = InFlight()
         self.drain = Drain(self._inflight, tree.server.drain_s, tree.server.announce_s)
         self._client = Client(spawn=self._inflight.spawn)
-        self._engine = Engine(self._metrics, redactor)
-        chains = Chains(self._engine.trip, Ports(self._metrics, *(cast("Any", None),) * 3))
+        self._state = State(tree.stores, self._inflight.spawn)
+        self._engine = Engine(self._metrics, redactor, self._state.book)
+        ports = self._state.ports(self._metrics)
+        chains = Chains(self._engine.trip, ports)
         self.health = HealthBook(self._metrics.target_health)
         compiler = Compiler(self._client, self.health, local_door, redactor, chains)
         self._generations = Generations(
@@ -99,8 +100,7 @@ class Worker:
         self._follower = KeyFollower(keys, self._generations.take_keys)
         self._current = self._generations.begin(tree, self._follower.first(), generation)
         self._metrics.config_generation.set(generation)
-        self._receipts = MemoryReceipts()
-        self._flights = Flights(self._receipts, self._inflight.spawn)
+        self._flights = Flights(self._state.receipts, self._inflight.spawn)
         self._lag = LagSampler(self._metrics, lambda: sink.lost)
 
     async def take(self, loaded: Loaded, generation: int) -> Mapping[str, int]:
@@ -192,7 +192,9 @@ class Worker:
             request_timeout_s=server.request_timeout_s,
             is_open=self._tree.stores.on_state_down == "open",
         )
-        return kinds, Admission(server.max_in_flight, server.request_timeout_s), idempotency
+        is_shared = len(self._tree.tenants) > 1
+        admission = Admission(server.max_in_flight, server.request_timeout_s, is_shared)
+        return kinds, admission, idempotency
 
     def _limits(self) -> ConnectionLimits:
         server = self._tree.server
@@ -210,8 +212,7 @@ class Worker:
         listeners = tuple(listeners)
         for listener in listeners:
             await listener.start()
-        self._inflight.keep(self._follower.run, "key follower")
-        self._inflight.keep(self._retire, "old configurations")
+        self.begin()
         self._lag.start()
         tune_process()
         ready()
@@ -225,12 +226,20 @@ class Worker:
         await self.drain.finish(_all_closed(listeners))
         await self.close()
 
+    def begin(self) -> None:
+        """Start the work behind the answers."""
+        self.keep(self._follower.run, "key follower")
+        self.keep(self._retire, "old configurations")
+        for work, name in self._state.loops():
+            self.keep(work, name)
+
     async def close(self) -> None:
-        """End the background work and every connection to providers."""
+        """Settle what has ended, end the background work and every connection."""
         self._lag.stop()
+        await self._state.drain()
         await self._inflight.stop_background()
         await self._client.aclose()
-        await self._receipts.aclose()
+        await self._state.aclose()
 
 
 async def _all_closed(listeners: Iterable[Listener]) -> None:

@@ -140,6 +140,7 @@ async def serving(
     edge = replace(edge, limits=replace(edge.limits, **limits))
     listener = data_listener(edge, sock) if mode == "direct" else _asgi_listener(edge, sock)
     await listener.start()
+    worker.begin()
     own = httpx2.AsyncClient(
         base_url=listener.url,
         headers={"authorization": f"Bearer {KEY}"},

@@ -1,0 +1,48 @@
+"""The stores of one process, what is settled and written behind the answers, and their end."""
+
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from gateway.config.server import Stores
+from gateway.lifecycle.settle import LedgerWriter, Settler
+from gateway.middleware.ports import Ports
+from gateway.stores.registry import Spawn, open_counters, open_ledger, open_receipts
+from gateway.telemetry.metrics import Metrics
+
+_log = logging.getLogger("gateway")
+_DRAIN_S = 2.0
+_Loop = Callable[[], Coroutine[Any, Any, None]]
+
+
+class State:
+    """Counters, ledger and receipts, opened once; nothing is asked of them before the first request."""
+
+    def __init__(self, stores: Stores, spawn: Spawn) -> None:
+        state = stores.state.reveal()
+        self._on_state_down = stores.on_state_down
+        self._counters = open_counters(state, spawn)
+        self.ledger = open_ledger(stores.database.reveal())
+        self.receipts = open_receipts(state, spawn)
+        self.book = LedgerWriter(self.ledger)
+        self._settler = Settler(self._counters, self.ledger)
+
+    def ports(self, metrics: Metrics) -> Ports:
+        """Return what middleware is given."""
+        return Ports(metrics, self._counters, self.ledger, self._settler, self._on_state_down)
+
+    def loops(self) -> Iterable[tuple[_Loop, str]]:
+        """Return the work that must not end before the process does, with names."""
+        return ((self.book.run, "ledger"), *self._settler.loops())
+
+    async def drain(self) -> None:
+        """Write and settle what is left, within a bound: the ledger first, it is the truth."""
+        written = await self.book.drain(_DRAIN_S)
+        if not (await self._settler.drain(_DRAIN_S) and written):
+            _log.error("left before everything was settled and written: a store does not answer")
+
+    async def aclose(self) -> None:
+        """Let go of connections and files; the work behind has ended by then."""
+        await self.receipts.aclose()
+        await self._counters.aclose()
+        await self.ledger.aclose()
