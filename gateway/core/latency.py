@@ -1,6 +1,7 @@
 """How long answers usually take to begin, for each model of one process. Hints only: safe when wrong."""
 
 from collections import deque
+from math import ceil
 
 _KEPT = 200
 _ENOUGH = 20
@@ -29,7 +30,7 @@ class Latency:
             return None
         if self._p95_s is None or self._fresh >= _RECOUNT_EVERY:
             ordered = sorted(self._times_s)
-            self._p95_s = ordered[int(_SHARE * (len(ordered) - 1) + 0.5)]
+            self._p95_s = ordered[ceil(_SHARE * len(ordered)) - 1]
             self._fresh = 0
         return self._p95_s
 
