@@ -145,7 +145,7 @@ class Server(Block):
     max_in_flight: Count = Field(
         default=2000,
         description="Requests at work at once in each worker; above it 503 `overloaded`, before any "
-        "work.",
+        "work. One of several tenants may hold eight times what is free, so that others find room.",
     )
     head_timeout_s: Seconds = Field(
         default=10, description="Time for the head of a request to arrive."

@@ -18,16 +18,21 @@ from gateway.server.idempotency import HEADER, Idempotency, Once
 from gateway.server.kinds import Kinds
 from gateway.server.record import Recorder
 from gateway.server.render import render_error
+from gateway.server.room import Room
 
 _log = logging.getLogger("gateway")
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whether there is room: the most requests at once, and the time each may take in seconds."""
+    """Whether there is room: the most requests at once, and the time each may take in seconds.
+
+    `is_shared`: there are several tenants, none of which may take all of it.
+    """
 
     max_in_flight: int
     request_timeout_s: float
+    is_shared: bool = False
 
 
 class Handler:
@@ -50,6 +55,7 @@ class Handler:
         self._recorder = recorder
         self._admission = admission
         self._idempotency = idempotency
+        self._room = Room()
 
     def adopt(self, kinds: Kinds, admission: Admission, idempotency: Idempotency) -> None:
         """Go by other settings from the next request on."""
@@ -116,15 +122,22 @@ class Handler:
         run.endpoint = route.endpoint
         if exchange.method not in route.methods:
             raise InputError("method_not_allowed", detail=", ".join(route.methods))
-        if once is None:
-            await self._kinds.answer(exchange, run, principal, match)
-        else:
-            work = partial(self._kinds.answer, exchange, run, principal, match)
-            await once.answer(run, route.body, work)
+        # This request is counted already, so that the place it would take is one of the free ones.
+        free = self._admission.max_in_flight - len(self._inflight) + 1
+        if not self._room.enter(principal.tenant, free=free, is_shared=self._admission.is_shared):
+            raise self._shed("overloaded", detail="its tenant has its share of the room")
+        try:
+            if once is None:
+                await self._kinds.answer(exchange, run, principal, match)
+            else:
+                work = partial(self._kinds.answer, exchange, run, principal, match)
+                await once.answer(run, route.body, work)
+        finally:
+            self._room.leave(principal.tenant)
 
-    def _shed(self, code: str) -> OverloadError:
+    def _shed(self, code: str, *, detail: str = "") -> OverloadError:
         self._recorder.shed(code)
-        return OverloadError(code)
+        return OverloadError(code, detail=detail)
 
     def _refuse(self, exchange: Exchange, run: Run, error: GatewayError) -> None:
         """Tell the caller; once the answer is complete, what goes wrong behind it changes nothing (K04)."""

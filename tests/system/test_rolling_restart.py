@@ -4,71 +4,20 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import pytest
 
 from tests.support.balancer import Replica, balancing, roll
-from tests.support.faulty import DONE, FINISH, GOOD, event, events_of
-from tests.support.scripted_upstream import LAST_CHUNK, STREAM_HEAD, chunk, ok
+from tests.support.faulty import GOOD, events_of
+from tests.support.pace import WHOLE, provider
 from tests.support.serving import CHAT, KEY, STREAM
 
 pytestmark = [pytest.mark.contract("G-3"), pytest.mark.bug("K42"), pytest.mark.fault("L-2")]
 LOOPS = ("uvloop",)
-_EVENTS = 10
-
-
-class _Slow(asyncio.Protocol):
-    """A provider that takes as many milliseconds for its answer as `user` says, streams spread over them."""
-
-    def __init__(self) -> None:
-        self._seen = b""
-        self._answering: asyncio.Task[None] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._seen += data
-        _, marker, after = self._seen.partition(b'"user":"')
-        if marker and self._seen.endswith(b"}"):
-            took_s = int(after.partition(b'"')[0]) / 1000
-            pieces = _stream() if b'"stream":true' in self._seen else [ok(GOOD)]
-            self._seen = b""
-            self._answering = asyncio.ensure_future(self._answer(pieces, took_s))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
-
-    async def _answer(self, pieces: list[bytes], took_s: float) -> None:
-        for piece in pieces:
-            await asyncio.sleep(took_s / len(pieces))
-            self._transport.write(piece)
-
-
-def _stream() -> list[bytes]:
-    first, *rest = [chunk(each) for each in (*_WORDS, FINISH + DONE)]
-    return [STREAM_HEAD + first, *rest[:-1], rest[-1] + LAST_CHUNK]
-
-
-_WORDS = [event(f"word {number}") for number in range(_EVENTS)]
-_WHOLE = events_of(b"".join((*_WORDS, FINISH, DONE)))
-
-
-@asynccontextmanager
-async def provider() -> AsyncGenerator[int]:
-    """Serve it until the block ends; yields its port."""
-    server = await asyncio.get_running_loop().create_server(_Slow, "127.0.0.1", 0, backlog=2048)
-    try:
-        yield int(server.sockets[0].getsockname()[1])
-    finally:
-        server.close()
 
 
 @dataclass
@@ -116,7 +65,7 @@ class Traffic:
         answer = await own.post("/v1/chat/completions", json=body)
         if answer.status_code != 200:
             return f"{answer.status_code} {answer.text[:200]}"
-        right = events_of(answer.content) == _WHOLE if streamed else answer.content == GOOD
+        right = events_of(answer.content) == WHOLE if streamed else answer.content == GOOD
         return "" if right else f"not whole: {answer.text[-200:]}"
 
 
