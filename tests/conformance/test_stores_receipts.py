@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from gateway.core.errors import StoreError
+from gateway.core.ids import new_request_id
 from gateway.core.receipts import Answer, Holder, Receipts
 from gateway.stores.receipts import MemoryReceipts
+from gateway.stores.registry import open_receipts
+from tests.support.outgoing import Background
+from tests.support.redis_server import shared_url
 
 LEASE_S = 30.0
 FIRST = Holder("acme", "a-name", "first")
@@ -20,145 +23,171 @@ ANSWER = Answer(
 )
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(params=["memory", "redis"])
 async def receipts(request: pytest.FixtureRequest) -> AsyncGenerator[Receipts]:
-    async with opened(request.param) as receipts:
-        yield receipts
-
-
-@asynccontextmanager
-async def opened(scheme: str) -> AsyncGenerator[Receipts]:
-    receipts = MemoryReceipts()
+    background = Background()
+    url = "memory" if request.param == "memory" else shared_url()
+    receipts = open_receipts(url, background.spawn)
     yield receipts
     await receipts.aclose()
+    await background.join()
+
+
+@pytest.fixture
+def first() -> Holder:
+    """A holder of a tenant that no other test has."""
+    return Holder(f"acme-{new_request_id()}", "a-name", "first")
+
+
+@pytest.fixture
+def second(first: Holder) -> Holder:
+    return first._replace(token="second")
 
 
 async def state(receipts: Receipts, holder: Holder, fingerprint: str = "f") -> str:
     return (await receipts.claim(holder, fingerprint, LEASE_S)).state
 
 
-async def test_a_free_key_is_claimed_once(receipts: Receipts) -> None:
-    first = await receipts.claim(FIRST, "head.body", LEASE_S)
-    second = await receipts.claim(SECOND, "other", LEASE_S)
+async def test_a_free_key_is_claimed_once(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    own = await receipts.claim(first, "head.body", LEASE_S)
+    theirs = await receipts.claim(second, "other", LEASE_S)
 
-    assert (first.state, first.fingerprint) == ("new", "head.body")
-    assert (second.state, second.fingerprint) == ("running", "head.body")
+    assert (own.state, own.fingerprint) == ("new", "head.body")
+    assert (theirs.state, theirs.fingerprint) == ("running", "head.body")
 
 
-async def test_one_of_many_claims_at_once_gets_the_key(receipts: Receipts) -> None:
-    holders = [FIRST._replace(token=str(number)) for number in range(50)]
+async def test_one_of_many_claims_at_once_gets_the_key(receipts: Receipts, first: Holder) -> None:
+    holders = [first._replace(token=str(number)) for number in range(50)]
     found = await asyncio.gather(*(state(receipts, holder) for holder in holders))
 
     assert sorted(found) == ["new"] + ["running"] * 49
 
 
-async def test_a_claim_may_be_repeated_by_its_holder(receipts: Receipts) -> None:
-    assert await state(receipts, FIRST) == "new"
-    assert await state(receipts, FIRST) == "new"
-    assert await receipts.calling(FIRST, LEASE_S)
-    assert await receipts.calling(FIRST, LEASE_S)
+async def test_a_claim_may_be_repeated_by_its_holder(receipts: Receipts, first: Holder) -> None:
+    assert await state(receipts, first) == "new"
+    assert await state(receipts, first) == "new"
+    assert await receipts.calling(first, LEASE_S)
+    assert await receipts.calling(first, LEASE_S)
 
 
 @pytest.mark.parametrize("is_stream", [True, False])
-async def test_an_answer_comes_back_byte_for_byte(receipts: Receipts, is_stream: bool) -> None:
+async def test_an_answer_comes_back_byte_for_byte(
+    receipts: Receipts, is_stream: bool, first: Holder, second: Holder
+) -> None:
     answer = ANSWER._replace(is_stream=is_stream)
-    await receipts.claim(FIRST, "head.", LEASE_S)
-    await receipts.calling(FIRST, LEASE_S)
-    assert await receipts.finish(FIRST, "head.body", answer)
-    found = await receipts.claim(SECOND, "head.", LEASE_S)
+    await receipts.claim(first, "head.", LEASE_S)
+    await receipts.calling(first, LEASE_S)
+    assert await receipts.finish(first, "head.body", answer)
+    found = await receipts.claim(second, "head.", LEASE_S)
 
     assert found.state == "done"
     assert found.fingerprint == "head.body"
     assert found.answer == answer
 
 
-async def test_a_large_answer_comes_back(receipts: Receipts) -> None:
+async def test_a_large_answer_comes_back(receipts: Receipts, first: Holder, second: Holder) -> None:
     answer = ANSWER._replace(body=bytes(range(256)) * 4096)
-    await receipts.claim(FIRST, "f", LEASE_S)
-    await receipts.finish(FIRST, "f", answer)
+    await receipts.claim(first, "f", LEASE_S)
+    await receipts.finish(first, "f", answer)
 
-    assert (await receipts.claim(SECOND, "f", LEASE_S)).answer == answer
+    assert (await receipts.claim(second, "f", LEASE_S)).answer == answer
 
 
-async def test_a_lost_answer_stays_lost(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", LEASE_S)
-    assert await receipts.finish(FIRST, "f", None)
-    found = await receipts.claim(SECOND, "f", LEASE_S)
+async def test_a_lost_answer_stays_lost(receipts: Receipts, first: Holder, second: Holder) -> None:
+    await receipts.claim(first, "f", LEASE_S)
+    assert await receipts.finish(first, "f", None)
+    found = await receipts.claim(second, "f", LEASE_S)
 
     assert (found.state, found.answer) == ("lost", None)
 
 
-async def test_a_key_that_is_released_is_free(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", LEASE_S)
-    await receipts.release(SECOND)
-    assert await state(receipts, SECOND) == "running"
-    await receipts.calling(FIRST, LEASE_S)
-    await receipts.release(FIRST)
-    await receipts.release(FIRST)
+async def test_a_key_that_is_released_is_free(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    await receipts.claim(first, "f", LEASE_S)
+    await receipts.release(second)
+    assert await state(receipts, second) == "running"
+    await receipts.calling(first, LEASE_S)
+    await receipts.release(first)
+    await receipts.release(first)
 
-    assert await state(receipts, SECOND, "other") == "new"
-
-
-async def test_an_answer_is_never_taken_back(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", LEASE_S)
-    await receipts.finish(FIRST, "f", ANSWER)
-    await receipts.release(FIRST)
-
-    assert not await receipts.calling(FIRST, LEASE_S)
-    assert await state(receipts, SECOND) == "done"
+    assert await state(receipts, second, "other") == "new"
 
 
-async def test_only_the_holder_changes_anything(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", LEASE_S)
+async def test_an_answer_is_never_taken_back(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    await receipts.claim(first, "f", LEASE_S)
+    await receipts.finish(first, "f", ANSWER)
+    await receipts.release(first)
 
-    assert not await receipts.calling(SECOND, LEASE_S)
-    assert not await receipts.finish(SECOND, "f", ANSWER)
-    await receipts.renew(SECOND, 0.001)
-    assert await state(receipts, SECOND) == "running"
-    assert await receipts.calling(FIRST, LEASE_S)
+    assert not await receipts.calling(first, LEASE_S)
+    assert await state(receipts, second) == "done"
 
 
-async def test_a_claim_that_called_nobody_is_free_after_its_lease(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", 0.02)
+async def test_only_the_holder_changes_anything(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    await receipts.claim(first, "f", LEASE_S)
+
+    assert not await receipts.calling(second, LEASE_S)
+    assert not await receipts.finish(second, "f", ANSWER)
+    await receipts.renew(second, 0.001)
+    assert await state(receipts, second) == "running"
+    assert await receipts.calling(first, LEASE_S)
+
+
+async def test_a_claim_that_called_nobody_is_free_after_its_lease(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    await receipts.claim(first, "f", 0.02)
     await asyncio.sleep(0.05)
 
-    assert await state(receipts, SECOND, "other") == "new"
-    assert not await receipts.calling(FIRST, LEASE_S)
-    assert not await receipts.finish(FIRST, "f", ANSWER)
+    assert await state(receipts, second, "other") == "new"
+    assert not await receipts.calling(first, LEASE_S)
+    assert not await receipts.finish(first, "f", ANSWER)
 
 
-async def test_a_claim_that_may_have_called_is_lost_after_its_lease(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", LEASE_S)
-    await receipts.calling(FIRST, 0.02)
+async def test_a_claim_that_may_have_called_is_lost_after_its_lease(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    await receipts.claim(first, "f", LEASE_S)
+    await receipts.calling(first, 0.02)
     await asyncio.sleep(0.05)
 
-    assert await state(receipts, SECOND) == "lost"
-    assert await receipts.finish(FIRST, "f", ANSWER), "it lived after all"
-    assert await state(receipts, SECOND) == "done"
+    assert await state(receipts, second) == "lost"
+    assert await receipts.finish(first, "f", ANSWER), "it lived after all"
+    assert await state(receipts, second) == "done"
 
 
 @pytest.mark.parametrize("called", [True, False])
-async def test_a_lease_that_is_renewed_does_not_end(receipts: Receipts, called: bool) -> None:
-    await receipts.claim(FIRST, "f", 0.2)
+async def test_a_lease_that_is_renewed_does_not_end(
+    receipts: Receipts, called: bool, first: Holder, second: Holder
+) -> None:
+    await receipts.claim(first, "f", 0.2)
     if called:
-        await receipts.calling(FIRST, 0.2)
-    await receipts.renew(FIRST, LEASE_S)
+        await receipts.calling(first, 0.2)
+    await receipts.renew(first, LEASE_S)
     await asyncio.sleep(0.3)
 
-    assert await state(receipts, SECOND) == "running"
+    assert await state(receipts, second) == "running"
 
 
-async def test_an_answer_is_kept_where_the_claim_itself_was_lost(receipts: Receipts) -> None:
-    assert await receipts.finish(FIRST, "f", ANSWER)
-    assert await state(receipts, SECOND) == "done"
+async def test_an_answer_is_kept_where_the_claim_itself_was_lost(
+    receipts: Receipts, first: Holder, second: Holder
+) -> None:
+    assert await receipts.finish(first, "f", ANSWER)
+    assert await state(receipts, second) == "done"
 
 
 @pytest.mark.threat("T-16")
-async def test_tenants_do_not_share_a_name(receipts: Receipts) -> None:
-    await receipts.claim(FIRST, "f", LEASE_S)
-    await receipts.finish(FIRST, "f", ANSWER)
+async def test_tenants_do_not_share_a_name(receipts: Receipts, first: Holder) -> None:
+    await receipts.claim(first, "f", LEASE_S)
+    await receipts.finish(first, "f", ANSWER)
 
-    assert await state(receipts, FIRST._replace(tenant="globex", token="theirs")) == "new"
+    assert await state(receipts, first._replace(tenant="globex", token="theirs")) == "new"
 
 
 async def test_memory_forgets_what_is_older_than_a_day() -> None:
