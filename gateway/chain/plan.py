@@ -16,6 +16,9 @@ from gateway.upstream.client import Answer, Body, Headers
 from gateway.upstream.health import KeyHealth, TargetHealth
 
 
+_NOTHING = codec.Raw(b"null")
+
+
 class Door(Protocol):
     """Where a request leaves: a pooled endpoint, or a provider built into the gateway."""
 
@@ -148,8 +151,8 @@ class Principal:
     chain: Chain = BARE
     uses: Uses | None = None
 
-    def chain_with(self, wish: bytes | None) -> Chain:
-        """Return the chain, with what the request brings; raises InputError or AuthError."""
-        if wish is None or self.uses is None:
+    def chain_with(self, wish: codec.Raw) -> Chain:
+        """Return the chain, with what the request brings (raw JSON); raises InputError or AuthError."""
+        if self.uses is None or wish == _NOTHING:
             return self.chain
         return self.uses.chain(bytes(wish))

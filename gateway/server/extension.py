@@ -19,6 +19,9 @@ _MAX_TAGS = 32
 _MILLISECONDS = re.compile(rb"0*[1-9][0-9]{0,9}\Z")
 
 
+_UNUSED = codec.Raw(b"null")
+
+
 class CacheControl(codec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the caller wishes of the cache; `ttl_s` in seconds."""
 
@@ -34,7 +37,7 @@ class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
     tags: tuple[str, ...] | None = None
     context: dict[str, Any] | None = None
     cache: CacheControl | None = None
-    use: codec.Raw | None = None
+    use: codec.Raw = _UNUSED
 
 
 _NONE = Extension()

@@ -199,6 +199,7 @@ def config_of(url: str, chain: object, **more: Any) -> dict[str, Any]:
         "base_url": url,
         "api_key": "sk-upstream-0123456789abcdef",
         "timeout": timeout,
+        "breaker": {"failures": 1000, "min_calls": 1000},  # what fails on purpose is not left alone
         **more.pop("provider", {}),
     }
     models = {name: {"targets": [{"provider": "up", "model": name}]} for name in NAMES}
