@@ -15,7 +15,7 @@ from gateway.config.files import Copy, Files
 from gateway.core import codec
 
 _LENGTH_BYTES = 4
-_ANSWER_S = 30.0
+_ANSWER_S = 15.0
 
 
 class Order(codec.Struct, frozen=True):
@@ -68,16 +68,17 @@ class Link:
         ours.setblocking(False)
         self._ours = ours
         self._begin = (start, now if now is not start else Order("commit", now.generation))
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._streams: tuple[_Frames, asyncio.StreamWriter] | None = None
         self._opened = asyncio.Event()
         self.gone = False
 
     async def open(self) -> None:
         """Send the first orders, once the worker's process was started."""
         self.theirs.close()
-        self._streams = await asyncio.open_unix_connection(sock=self._ours)
+        reader, writer = await asyncio.open_unix_connection(sock=self._ours)
         for order in self._begin:
-            self._streams[1].write(_framed(order))
+            writer.write(_framed(order))
+        self._streams = (_Frames(reader), writer)
         self._opened.set()
 
     async def ask(self, order: Order) -> Answer | None:
@@ -94,9 +95,9 @@ class Link:
     async def _asked(self, order: Order) -> Answer | None:
         if self._streams is None or self._streams[1].is_closing():
             return None
-        reader, writer = self._streams
+        frames, writer = self._streams
         writer.write(_framed(order))
-        while (data := await _read(reader)) is not None:
+        while (data := await frames.next()) is not None:
             answer = _answer(data)
             if (answer.do, answer.generation) == (order.do, order.generation):
                 self.in_use = answer.in_use
@@ -140,8 +141,9 @@ class Orders:
         """Have each order carried out, until the supervisor is gone."""
         self._sock.setblocking(False)
         reader, writer = await asyncio.open_unix_connection(sock=self._sock)
+        frames = _Frames(reader)
         try:
-            while (data := await _read(reader)) is not None:
+            while (data := await frames.next()) is not None:
                 await carry_out(_order(data), lambda answer: writer.write(_framed(answer)))
         finally:
             writer.close()
@@ -157,10 +159,20 @@ def _framed(message: Order | Answer) -> bytes:
     return len(data).to_bytes(_LENGTH_BYTES) + data
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes | None:
-    """Return the next message; None at the end."""
-    try:
-        length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES))
-        return await reader.readexactly(length)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return None
+class _Frames:
+    """Reads message by message; a reading that was given up is taken up again by the next one."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._size: int | None = None
+
+    async def next(self) -> bytes | None:
+        """Return the next message; None at the end."""
+        try:
+            if self._size is None:
+                self._size = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES))
+            data = await self._reader.readexactly(self._size)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+        self._size = None
+        return data
