@@ -32,9 +32,9 @@ async def test_what_a_request_brings_ends_with_it(tmp_path: Path, chain: list[ob
         first = models.n()
         await gateway.post(using({"name": "retry", "config": {**QUICK, "max_retries": 3}}))
         second = models.n() - first
-        await gateway.post(using({"name": "retry", "config": QUICK}))
+        await gateway.post(using({"name": "retry", "config": {**QUICK, "max_retries": 1}}))
 
-    assert (first, second, models.n() - first - second) == (6, 4, 6)
+    assert (first, second, models.n() - first - second) == (6, 4, 2)
 
 
 @pytest.mark.contract("G-REG-4", "T-017", "T-018", "G-REG-5")
