@@ -34,6 +34,9 @@ def type_of(error: GatewayError) -> str:
 
 def render_error(error: GatewayError, request_id: str) -> bytes:
     """Return the JSON body of an error of the gateway."""
+    own: dict[str, Any] = {"status": str(error.status), "request_id": request_id}
+    if error.details:
+        own["details"] = dict(error.details)
     return codec.encode(
         {
             "error": {
@@ -41,7 +44,7 @@ def render_error(error: GatewayError, request_id: str) -> bytes:
                 "type": type_of(error),
                 "param": error.param,
                 "code": error.code,
-                "gateway": {"status": str(error.status), "request_id": request_id},
+                "gateway": own,
             }
         }
     )

@@ -2,6 +2,7 @@
 
 from gateway.core import clock
 from gateway.core.call import Run
+from gateway.core.money import dollars
 from gateway.server.exchange import Block
 from gateway.server.head import checked_lines
 from gateway.upstream.client import Headers
@@ -21,6 +22,11 @@ _known: dict[tuple[str, str, Headers], bytes] = {}
 def reply_headers(run: Run, own: Headers) -> Block:
     """Build the headers of an answer around those of its content; request ids are harmless by then."""
     block = _fixed(run, own)
+    if run.headers:
+        block += checked_lines(run.headers)
+    if run.charges and not run.stream and any(charge.priced for charge in run.charges):
+        spent = dollars(sum(charge.cost_micro for charge in run.charges))
+        block = b"%bx-gateway-cost-usd: %b\r\n" % (block, spent.encode())
     if not run.attempts:
         return Block(b"%bx-request-id: %b\r\n" % (block, run.request_id.encode()))
     overhead_ms = (clock.monotonic() - run.started - run.upstream_s) * 1000.0

@@ -58,4 +58,5 @@ def error_headers(error: GatewayError, run: Run) -> list[tuple[bytes, bytes]]:
         headers.append((b"connection", b"close"))
     if run.attempts:
         headers.append((b"x-gateway-attempts", b"%d" % run.attempts))
+    headers.extend(run.headers)
     return headers

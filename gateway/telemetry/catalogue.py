@@ -120,6 +120,25 @@ _ROWS = (
         ("middleware", "verdict"),
     ),
     Metric(
+        "gateway_limit_rejections_total",
+        _C,
+        "Calls that a limit refused, by its entry in the chain and the unit that was full.",
+        ("tenant", "limit", "unit"),
+    ),
+    Metric(
+        "gateway_budget_rejections_total",
+        _C,
+        "Calls and streams that a budget refused or ended, by its entry in the chain and the unit.",
+        ("tenant", "budget", "unit"),
+    ),
+    Metric(
+        "gateway_budget_remaining_ratio",
+        _MIN,
+        "What is left of a tenant's budget in its window, reservations taken off: 1 is all of it. Budgets of keys, "
+        "users and sessions are not shown.",
+        ("tenant", "budget", "unit", "per"),
+    ),
+    Metric(
         "gateway_retries_total",
         _C,
         "Model calls that `retry` made again, by the status that they had failed with.",
