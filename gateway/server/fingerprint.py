@@ -9,7 +9,8 @@ from gateway.server.exchange import Exchange
 
 _BYTES = 16
 _CODING = "latin-1"
-_NAMED = (b"x-gateway-provider", b"x-gateway-session", b"x-gateway-user", b"x-gateway-tags")
+_OWN = b"x-gateway-"
+_PATIENCE = b"x-gateway-timeout-ms"
 
 
 class Fingerprint(NamedTuple):
@@ -35,12 +36,16 @@ def read_fingerprint(text: str) -> Fingerprint:
 
 
 def head_of(exchange: Exchange) -> str:
-    """Digest what the head of a request asks for, the caller's wishes included."""
+    """Digest what the head of a request asks for; how long the caller waits for it may differ."""
     content_type = exchange.header(b"content-type") or b""
     if boundary_of(content_type):
         content_type = b"multipart/form-data"
-    named = (exchange.header(name) or b"" for name in _NAMED)
-    texts = (exchange.raw_path, exchange.query, content_type, *named)
+    wishes = sorted(
+        b"%b:%b" % header
+        for header in exchange.headers
+        if header[0].startswith(_OWN) and header[0] != _PATIENCE
+    )
+    texts = (exchange.raw_path, exchange.query, content_type, *wishes)
     return digest(exchange.method, *(text.decode(_CODING) for text in texts))
 
 

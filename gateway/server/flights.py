@@ -29,13 +29,17 @@ Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
 class Flight:
-    """A key that a request of this process is at work on; others with the same key wait for it."""
+    """A key that a request of this process is at work on; others with the same key wait for it.
 
-    __slots__ = ("_over", "_receipt", "fingerprint", "holder")
+    `is_local`: the store did not answer, so that other processes do not know of it.
+    """
+
+    __slots__ = ("_over", "_receipt", "fingerprint", "holder", "is_local")
 
     def __init__(self, who: Who, fingerprint: Fingerprint) -> None:
         self.holder = Holder(*who, new_run_id())
         self.fingerprint = fingerprint
+        self.is_local = False
         self._over = asyncio.Event()
         self._receipt: Receipt | None = None
 
@@ -71,16 +75,18 @@ class Flights:
         self._held: set[Flight] = set()
         self._renewal: asyncio.Task[None] | None = None
 
-    async def take(self, who: Who, mine: Fingerprint, deadline: float) -> Flight | Receipt:
+    async def take(
+        self, who: Who, mine: Fingerprint, deadline: float, *, is_open: bool = False
+    ) -> Flight | Receipt:
         """Claim a key: a flight that is the caller's to settle, or the receipt of an earlier request.
 
-        Waits for one that is still running. Raises InputError `idempotency_mismatch`, GatewayError
-        `idempotency_in_progress`, StoreError.
+        Waits for one that is still running. `is_open`: without the store the flight is this process's alone. Raises
+        InputError `idempotency_mismatch`, GatewayError `idempotency_in_progress`, StoreError.
         """
         while True:
             flight = self._flights.get(who)
             if flight is None:
-                return await self._claim(Flight(who, mine), deadline)
+                return await self._claim(Flight(who, mine), deadline, is_open=is_open)
             _require_same(flight.fingerprint, mine)
             if not mine.body:
                 raise _in_progress()
@@ -89,15 +95,20 @@ class Flights:
                 _require_same(read_fingerprint(receipt.fingerprint), mine)
                 return receipt
 
-    async def _claim(self, flight: Flight, deadline: float) -> Flight | Receipt:
+    async def _claim(self, flight: Flight, deadline: float, *, is_open: bool) -> Flight | Receipt:
         self._flights[flight.who] = flight
         receipt: Receipt | None = None
         is_held = False
         try:
             receipt = await self._ask(flight, deadline)
             is_held = receipt is None
-        except (StoreError, asyncio.CancelledError):
+        except StoreError:
             # Nobody knows whether the store has taken it.
+            self._spawn(self._release(flight), "release an idempotency key")
+            if not is_open:
+                raise
+            is_held = flight.is_local = True
+        except asyncio.CancelledError:
             self._spawn(self._release(flight), "release an idempotency key")
             raise
         finally:
@@ -114,13 +125,20 @@ class Flights:
         """Ask the store until the key is free (None) or its request is over."""
         mine = flight.fingerprint
         wait_s = _FIRST_WAIT_S
+        is_running = False
         while True:
-            receipt = await self._receipts.claim(flight.holder, str(mine), self._lease_s)
+            try:
+                receipt = await self._receipts.claim(flight.holder, str(mine), self._lease_s)
+            except StoreError:
+                if is_running:
+                    raise _in_progress() from None
+                raise
             if receipt.state == "new":
                 return None
             _require_same(read_fingerprint(receipt.fingerprint), mine)
             if receipt.state != "running":
                 return receipt
+            is_running = True
             left_s = deadline - clock.monotonic()
             if not mine.body or left_s <= 0:
                 raise _in_progress()
@@ -129,7 +147,7 @@ class Flights:
 
     async def calling(self, flight: Flight) -> bool:
         """Note that a provider is about to be called; raises StoreError."""
-        return await self._receipts.calling(flight.holder, self._lease_s)
+        return flight.is_local or await self._receipts.calling(flight.holder, self._lease_s)
 
     async def settle(self, flight: Flight, receipt: Receipt | None) -> None:
         """Write down what came of a flight; None: the key is free. A store that is down gets it later."""

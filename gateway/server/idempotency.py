@@ -29,7 +29,7 @@ _REPLAYED = (b"idempotent-replayed", b"true")
 _KEY = re.compile(rb"[ -~]{1,255}\Z")
 _ERRORS = 400
 _CUT = frozenset({"draining", "client_gone"})
-_WARNING = "the idempotency key has no effect: the state store does not answer"
+_WARNING = "the idempotency key holds in this process alone: the state store does not answer"
 Proceed = Callable[[], Awaitable[None]]
 
 
@@ -88,26 +88,26 @@ class Once:
         try:
             answer = await self._take(run, digest(run.key_id, key))
         except GatewayError as error:
-            if not (owner.is_open and isinstance(error, StoreError)):
-                owner.count(run, error.code)
-                raise
-            owner.count(run, "unprotected")
-            run.warn(_WARNING)
-            await proceed()
-            return
-        if answer is None:
-            owner.count(run, "first")
-            await self._run(run, proceed)
-        else:
+            owner.count(run, error.code)
+            raise
+        if answer is not None:
             owner.count(run, "replayed")
             run.detail = "the answer of the first request with its idempotency key"
             await _give(self.exchange, run, answer)
+            return
+        if self._flight is not None and self._flight.is_local:
+            owner.count(run, "unprotected")
+            run.warn(_WARNING)
+        else:
+            owner.count(run, "first")
+        await self._run(run, proceed)
 
     async def _take(self, run: Run, name: str) -> Answer | None:
         """Claim the key; returns the answer of the first request, None when this is the first."""
         exchange = self.exchange
         mine = Fingerprint(head_of(exchange), exchange.body_digest)
-        found = await self._owner.flights.take((run.tenant, name), mine, run.deadline)
+        who = (run.tenant, name)
+        found = await self._owner.flights.take(who, mine, run.deadline, is_open=self._owner.is_open)
         if isinstance(found, Flight):
             self._flight = found
             return None
@@ -165,6 +165,8 @@ class Once:
         """Leave the receipt once the request is over, however it ended."""
         flight, self._flight = self._flight, None
         if flight is not None:
+            if self.exchange.left and not run.detail:
+                run.detail = "went on without its client, for its idempotency key"
             await self._owner.flights.settle(flight, self._receipt(run, flight))
 
     def _receipt(self, run: Run, flight: Flight) -> Receipt | None:

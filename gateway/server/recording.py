@@ -124,6 +124,11 @@ class Recording:
         """Whether nobody waits for the answer: while it is held, only when it was cut from this side."""
         return self._aborted if self._held else self._inner.gone
 
+    @property
+    def left(self) -> bool:
+        """Whether the client left by itself."""
+        return self._inner.gone and not self._aborted
+
     def on_gone(self, callback: Callable[[], object]) -> None:
         """Call this once when the client is gone, unless the work is held by then."""
         if not self._callbacks:

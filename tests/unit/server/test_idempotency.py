@@ -13,6 +13,7 @@ from gateway.core.errors import StoreError
 from gateway.core.receipts import Holder, Receipt, Receipts
 from gateway.stores.receipts import MemoryReceipts
 from tests.support.faulty import GOOD, HEALTHY, WHOLE, configured, event, streamed
+from tests.support.redis_server import free_port
 from tests.support.scripted_upstream import (
     STREAM_HEAD,
     Peer,
@@ -102,6 +103,8 @@ async def test_a_repeat_gets_the_first_answer_and_calls_nobody(opened: Open) -> 
         assert again.headers["x-request-id"] == "again"
         assert again.headers["content-type"] == first.headers["content-type"]
         assert len(provider.requests) == 1
+        for outcome in ("first", "replayed"):
+            assert gateway.count("gateway_idempotent_requests_total", outcome=outcome) == 1
 
 
 @pytest.mark.fault("C-24")
@@ -237,12 +240,8 @@ async def test_a_provider_that_refuses_for_its_limits_leaves_the_key_free(opened
 
 
 async def test_a_provider_that_was_not_reached_leaves_the_key_free(opened: Open) -> None:
-    receipts = MemoryReceipts()
-    async with opened(HEALTHY) as (_, provider):
-        down = provider.port
-    async with opened(
-        HEALTHY, receipts=receipts, provider={"base_url": f"http://127.0.0.1:{down}/v1"}
-    ) as (gateway, _):
+    nowhere = {"base_url": f"http://127.0.0.1:{free_port()}/v1"}
+    async with opened(HEALTHY, provider=nowhere) as (gateway, _):
         assert (await ask(gateway, "one")).status_code == 503
         again = await ask(gateway, "one")
         assert again.status_code == 503
@@ -436,6 +435,46 @@ async def test_where_the_store_may_be_down_the_request_goes_on_with_a_warning(
 
         assert answer.status_code == 200
         assert "idempotency" in answer.headers["x-gateway-warnings"]
+        assert len(provider.requests) == 1
+        metric = "gateway_idempotent_requests_total"
+        assert gateway.count(metric, tenant="acme", outcome="unprotected") == 1
+
+
+@pytest.mark.bug("K23")
+async def test_a_process_keeps_its_own_keys_apart_while_the_store_is_down(opened: Open) -> None:
+    gate, receipts = Gate(), Down()
+    receipts.is_down = True
+    open_ = {"stores": {"database": "memory", "on_state_down": "open"}}
+    async with opened(gate, receipts=receipts, **open_) as (gateway, provider):
+        asked = [asyncio.create_task(ask(gateway, "one")) for _ in range(3)]
+        await until(lambda: gateway.running == 3)
+        receipts.is_down = False
+        gate.open.set()
+        answers = [await each for each in asked]
+
+        assert {answer.content for answer in answers} == {GOOD}
+        assert len(provider.requests) == 1
+        assert is_replay(await ask(gateway, "one"))
+
+
+@pytest.mark.bug("K23")
+async def test_who_waits_for_a_running_request_never_runs_because_the_store_went_down(
+    opened: Open,
+) -> None:
+    receipts = Down()
+    first = Holder("acme", "", "another")
+    open_ = {"stores": {"database": "memory", "on_state_down": "open"}}
+    async with opened(HEALTHY, receipts=receipts, **open_) as (gateway, provider):
+        await ask(gateway, "one")
+        (name,) = receipts._shelves["acme"].rows
+        row = receipts._shelves["acme"].rows.pop(name)
+        await receipts.claim(first._replace(name=name), row.fingerprint, 30)
+        waiting = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: gateway.running)
+        await asyncio.sleep(0.05)  # it has seen by then that the request runs
+        receipts.is_down = True
+
+        assert code_of(await waiting) == "idempotency_in_progress"
         assert len(provider.requests) == 1
 
 
