@@ -18,7 +18,7 @@ from tests.support.gateway import Gateway, http, run_gateway, wait_for
 from tests.support.shared import lacking
 
 CHECK_MS = 100
-"""How often the balancer looks; it believes the first look."""
+"""How often the balancer looks; it believes the first refusal, and waits for an answer as the documents say."""
 
 
 def quiet_port() -> int:

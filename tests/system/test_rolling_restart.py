@@ -76,7 +76,7 @@ def config(port: int, **server: Any) -> dict[str, Any]:
         "api_key": "sk-upstream-0123456789",
     }
     return {
-        "server": {"announce_s": 0.5, **server},
+        "server": {"announce_s": 1.5, **server},
         "providers": {"up": up},
         "models": {"m": {"targets": [{"provider": "up", "model": "m-upstream"}]}},
         "tenants": {"acme": {"keys": [{"id": "k", "secret": KEY}], "models": ["m"]}},
