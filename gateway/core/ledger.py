@@ -67,7 +67,8 @@ class Total(NamedTuple):
 class UsageQuery(NamedTuple):
     """What `GET /admin/usage` asks. Times are milliseconds since the epoch, end excluded.
 
-    `by` lists what to group by, of: tenant, key, user, session, model, provider, served, day.
+    `by` lists what to group by, of: tenant, key, user, session, model, provider, served, day. `limit`: at most so
+    many groups, 0 all of them.
     """
 
     start_ms: int
@@ -76,6 +77,7 @@ class UsageQuery(NamedTuple):
     tenant: str = ""
     key_id: str = ""
     model: str = ""
+    limit: int = 0
 
 
 class UsageRow(NamedTuple):

@@ -121,7 +121,8 @@ class MemoryLedger:
         for row in self._within(query.start_ms, query.end_ms):
             if _owns(wanted, row):
                 groups.setdefault(tuple(_value(row, name) for name in query.by), []).append(row)
-        return [_summed(group, rows) for group, rows in sorted(groups.items())]
+        found = [_summed(group, rows) for group, rows in sorted(groups.items())]
+        return found[: query.limit or None]
 
     async def aclose(self) -> None:
         """Refuse further calls."""

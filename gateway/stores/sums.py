@@ -71,6 +71,8 @@ def usage_of(query: UsageQuery, grammar: Grammar) -> Statement:
         "sum(CASE WHEN priced THEN 0 ELSE 1 END)",
     )
     tail = f" GROUP BY {', '.join(groups)}" if groups else " HAVING count(*) > 0"
+    if query.limit:
+        tail += f" LIMIT {query.limit:d}"
     return _select((*groups, *sums), _present(where), grammar, tail)
 
 

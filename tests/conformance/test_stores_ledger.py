@@ -324,6 +324,13 @@ class TestUsage:
 
         assert sum(row.calls for row in await usage(ledger, **narrowed)) == calls
 
+    async def test_no_more_groups_come_than_were_asked_for(self, ledger: Ledger) -> None:
+        await ledger.append([ROW._replace(run_id=f"r{n}", model=f"m{n}") for n in range(9)])
+
+        assert len(await usage(ledger, "model", limit=4)) == 4
+        assert len(await usage(ledger, "model", limit=9)) == 9
+        assert len(await usage(ledger, "model", limit=0)) == 9
+
     @pytest.mark.threat("T-6")
     async def test_an_unknown_group_is_refused(self, ledger: Ledger) -> None:
         await ledger.append([ROW])
