@@ -15,7 +15,7 @@ CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python /usr/bi
 WORKS := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?=
 
-.PHONY: help serve test coverage check unit lint types layers fix format bench bench-peers lock clean
+.PHONY: help serve test soak coverage check unit lint types layers fix format bench bench-peers lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ serve: $(VENV)/.runtime ## Start the gateway (ARGS="--config PATH --port 4000")
 
 test: $(VENV)/.dev ## All tests (ARGS="-k name")
 	@exec $(BIN)/python -m pytest $(ARGS)
+
+soak: $(VENV)/.dev ## The long runs at full length: an hour or more (ARGS="-k name")
+	@exec $(BIN)/python -m pytest -m soak -p no:randomly $(ARGS)
 
 coverage: $(VENV)/.dev ## All tests, and the lines and branches that none of them reaches
 	@$(BIN)/coverage erase
