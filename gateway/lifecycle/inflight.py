@@ -73,6 +73,8 @@ class InFlight:
         task = asyncio.get_running_loop().create_task(self._guard(work, name), name=name)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        # What was cancelled before its first step would complain that nobody awaited it.
+        task.add_done_callback(lambda _: work.close())
         return task
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[None]:
