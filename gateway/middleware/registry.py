@@ -15,7 +15,7 @@ class Row(NamedTuple):
 
 
 KINDS: dict[str, Row] = {
-    "fallback": Row("gateway.middleware.fallback", "Fallback"),
+    "fallback": Row("gateway.middleware.fallback.layer", "Fallback"),
     "hedge": Row("gateway.middleware.hedge", "Hedge"),
     "retry": Row("gateway.middleware.retry", "Retry"),
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -346,7 +347,7 @@ async def test_a_stream_is_replaced_until_it_has_begun(
 async def test_a_model_that_is_slow_to_begin_is_replaced(
     option: str, stream: bool, tmp_path: Path
 ) -> None:
-    chain = fallback(**{option: 100})
+    chain = fallback(**{option: 300})
     async with chained(tmp_path, chain, m1=[HANG], m2=[said("quick")]) as (gateway, models):
         answer = await gateway.post(ask(stream=stream))
         timeouts = gateway.count("gateway_upstream_attempts_total", outcome="upstream_timeout")
@@ -356,11 +357,56 @@ async def test_a_model_that_is_slow_to_begin_is_replaced(
 
 @pytest.mark.bug("K13")
 async def test_the_last_model_may_take_its_time(tmp_path: Path) -> None:
-    chain = fallback(first_content_ms=100)
-    async with chained(tmp_path, chain, m1=[HANG], m2=[said(delay_s=0.3)]) as (gateway, models):
+    chain = fallback(first_content_ms=300)
+    async with chained(tmp_path, chain, m1=[HANG], m2=[said(delay_s=0.6)]) as (gateway, models):
         answer = await gateway.post(ask())
 
     assert (answer.status_code, models.order) == (200, ["m1", "m2"])
+
+
+@pytest.mark.bug("K13")
+async def test_a_stream_that_crawls_is_replaced_before_any_of_it_is_seen(tmp_path: Path) -> None:
+    chain = fallback(stream_commit="complete", min_tokens_per_s=20)
+    crawling = replace(said("a b c d e f g h i j k l m n"), gap_s=0.3)
+    async with chained(tmp_path, chain, m1=[crawling], m2=[said("quick one")]) as (gateway, models):
+        answer = await gateway.post(ask(stream=True))
+        timeouts = gateway.count("gateway_upstream_attempts_total", outcome="upstream_timeout")
+
+    assert (models.order, texts(answer.text), timeouts) == (["m1", "m2"], "quick one", 1)
+    assert answer.text.count("[DONE]") == 1
+
+
+@pytest.mark.bug("K13")
+@pytest.mark.parametrize("failure", [cut(2), cut(-1)])
+async def test_a_stream_whose_pace_counts_is_replaced_when_it_is_cut(
+    failure: Step, tmp_path: Path
+) -> None:
+    chain = fallback(stream_commit="complete", min_tokens_per_s=1)
+    async with chained(tmp_path, chain, m1=[failure], m2=[said("from m2")]) as (gateway, models):
+        answer = await gateway.post(ask(stream=True))
+
+    assert (models.order, texts(answer.text)) == (["m1", "m2"], "from m2")
+
+
+async def test_a_stream_that_keeps_pace_arrives_whole(tmp_path: Path) -> None:
+    chain = fallback(stream_commit="complete", min_tokens_per_s=1)
+    async with chained(tmp_path, chain, m1=[said("one two three")], m2=[said()]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(ask(stream=True))
+        await until(gateway.records)
+        [record] = gateway.records()
+
+    assert (models.order, texts(answer.text)) == (["m1"], "one two three")
+    assert answer.text.count("[DONE]") == 1
+    assert (record["status"], record["output_tokens"]) == (200, 2)
+
+
+async def test_a_pace_without_a_way_back_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="stream_commit: complete"):
+        async with chained(tmp_path, fallback(min_tokens_per_s=20), m1=[said()]):
+            pass
 
 
 async def test_a_shadow_only_counts(tmp_path: Path) -> None:

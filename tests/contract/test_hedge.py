@@ -15,7 +15,7 @@ from tests.support.scripted_upstream import until
 Chain = list[dict[str, Any]]
 
 
-def hedge(after_ms: object = 60, **options: object) -> Chain:
+def hedge(after_ms: object = 150, **options: object) -> Chain:
     """Return a chain of one hedge."""
     return [{"hedge": {"after_ms": after_ms, **options}}]
 
@@ -44,13 +44,13 @@ async def test_the_second_call_answers_and_the_first_is_ended(stream: bool, tmp_
 
     assert (answer.status_code, models.n()) == (200, 2)
     assert answer.headers["x-gateway-attempts"] == "2"
-    assert took < 1
+    assert took < 5
     assert "one two" in (texts(answer.text) if stream else answer.text)
     assert (outcomes, won) == ([1, 1], 1)
 
 
 async def test_a_first_call_that_is_only_a_little_slow_wins(tmp_path: Path) -> None:
-    steps = [said("first", delay_s=0.2), said("second", delay_s=5)]
+    steps = [said("first", delay_s=0.5), said("second", delay_s=5)]
     async with chained(tmp_path, hedge(), m1=steps, config=patient) as (gateway, models):
         answer = await gateway.post(ask())
         won = gateway.count("gateway_hedges_total", outcome="first")
@@ -79,7 +79,7 @@ async def test_a_quick_answer_and_a_quick_refusal_stay_alone(tmp_path: Path) -> 
 
 
 async def test_when_the_second_fails_the_first_is_waited_for(tmp_path: Path) -> None:
-    steps = [said("late", delay_s=0.4), refuse(503)]
+    steps = [said("late", delay_s=0.6), refuse(503)]
     async with chained(tmp_path, hedge(), m1=steps) as (gateway, models):
         answer = await gateway.post(ask())
 
@@ -87,7 +87,7 @@ async def test_when_the_second_fails_the_first_is_waited_for(tmp_path: Path) -> 
 
 
 async def test_when_both_fail_the_first_error_is_the_answer(tmp_path: Path) -> None:
-    steps = [replace(refuse(429), delay_s=0.3), refuse(503)]
+    steps = [replace(refuse(429), delay_s=0.6), refuse(503)]
     async with chained(tmp_path, hedge(), m1=steps) as (gateway, models):
         answer = await gateway.post(ask())
 
@@ -100,7 +100,7 @@ async def test_who_leaves_ends_both_calls(tmp_path: Path) -> None:
     async with chained(tmp_path, hedge(), m1=[HANG], config=patient) as (gateway, models):
         with pytest.raises(httpx2.TimeoutException):
             await gateway.client.post(
-                "/v1/chat/completions", json=ask(), timeout=httpx2.Timeout(0.4)
+                "/v1/chat/completions", json=ask(), timeout=httpx2.Timeout(0.8)
             )
         await until(lambda: not gateway.running)
         left = gateway.count("gateway_upstream_attempts_total", outcome="client_gone")

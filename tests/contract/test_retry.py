@@ -125,8 +125,8 @@ async def test_the_delay_grows_up_to_its_cap(
     async with chained(tmp_path, retry(**options), m1=[refuse(503)]) as (gateway, models):
         await gateway.post(ask())
 
-    assert models.gaps_ms == pytest.approx(gaps, abs=60)
-    assert all(gap >= wanted - 1 for gap, wanted in zip(models.gaps_ms, gaps, strict=True))
+    pairs = list(zip(models.gaps_ms, gaps, strict=True))
+    assert all(wanted - 1 <= gap <= wanted + 230 for gap, wanted in pairs)
 
 
 @pytest.mark.contract("G-RETRY-6", "T-050")
@@ -167,7 +167,7 @@ async def test_the_providers_wish_is_a_floor(
         answer = await gateway.post(ask())
 
     assert (answer.status_code, models.n()) == (200, 2)
-    assert at_least_ms - 1 <= models.gaps_ms[0] <= at_least_ms + 150
+    assert at_least_ms - 1 <= models.gaps_ms[0] <= at_least_ms + 500
 
 
 @pytest.mark.bug("K09")
@@ -182,7 +182,7 @@ async def test_a_wish_in_the_body_is_a_floor_too(body: bytes, tmp_path: Path) ->
     async with chained(tmp_path, retry(), m1=[refuse(429, body), said()]) as (gateway, models):
         await gateway.post(ask())
 
-    assert 199 <= models.gaps_ms[0] <= 350
+    assert 199 <= models.gaps_ms[0] <= 800
 
 
 @pytest.mark.fault("U-2", "U-3")
@@ -245,7 +245,7 @@ async def test_the_layers_own_deadline_ends_a_try_that_hangs(tmp_path: Path) -> 
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "deadline_exceeded")
     assert models.n() == 2
-    assert 0.25 < loop.time() - began < 0.6
+    assert 0.25 < loop.time() - began < 1
 
 
 @pytest.mark.contract("G-STR-8", "T-054")

@@ -24,7 +24,7 @@ NAMES = ("m1", "m2", "m3")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a model does with one request. `tokens` are prompt and answer.
+    """What a model does with one request. `tokens` are prompt and answer, `gap_s` is between chunks.
 
     `cut` ends a stream after so many chunks with content; -1: before the first.
     """
@@ -36,6 +36,7 @@ class Step:
     tokens: tuple[int, int] | None = (3, 2)
     cut: int = 0
     delay_s: float = 0.0
+    gap_s: float = 0.002
     body: bytes = b""
 
 
@@ -180,7 +181,7 @@ async def _stream(peer: Peer, step: Step, model: str, body: Mapping[str, Any]) -
         if step.cut and number == max(step.cut, 0):
             peer.rst()
             return False
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(step.gap_s)
         await peer.send(event({"content": word if number == 0 else f" {word}"}))
     await peer.send(event({}, "stop"))
     options: dict[str, Any] = body.get("stream_options") or {}

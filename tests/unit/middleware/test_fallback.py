@@ -12,7 +12,7 @@ from gateway.core.errors import CODES, GatewayError, InputError, StoreError, Ups
 from gateway.core.reply import Reply
 from gateway.core.status import TRANSIENT, Status
 from gateway.middleware.base import OptionError
-from gateway.middleware.fallback import Fallback
+from gateway.middleware.fallback.layer import Fallback
 from tests.support.layer import ANSWER, Bench, Inside, call_of
 
 DOWN = "upstream_unavailable"

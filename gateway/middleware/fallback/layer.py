@@ -3,7 +3,6 @@
 Every model gets the request as the client sent it, planned anew; what could not be sent to it was never changed.
 """
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,16 +11,16 @@ from pydantic import Field, Strict
 
 from gateway.config.base import Block, Json, Many, Some, Text
 from gateway.core import clock, codec
-from gateway.core.call import Call, ModelRef, Run
-from gateway.core.errors import GatewayError, InputError, StoreError, UpstreamError
+from gateway.core.call import Call, ModelRef
+from gateway.core.errors import GatewayError, InputError, StoreError
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Reply
 from gateway.core.status import TRANSIENT, Status
-from gateway.middleware.base import Build, Middleware, Options, Proceed
+from gateway.middleware.base import Build, Middleware, OptionError, Options, Proceed
+from gateway.middleware.fallback.slow import Pace, in_time
 
 _log = logging.getLogger("gateway")
 _Status = Annotated[Status, Strict(strict=False)]
-_COMMIT = {"first_content": Needs(hold=True), "complete": Needs(complete=True)}
 _SAMPLING = frozenset(
     {
         "temperature",
@@ -93,6 +92,13 @@ class FallbackOptions(Options):
         gt=0,
         description="A model that has sent no content by then has failed; a plain answer must be whole by then.",
     )
+    min_tokens_per_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=10_000,
+        description="A stream that is slower on average, from two seconds on, has failed; needs "
+        "`stream_commit: complete`. An event counts as a token.",
+    )
 
 
 class _Target(NamedTuple):
@@ -108,20 +114,25 @@ class Fallback(Middleware):
 
     def __init__(self, options: FallbackOptions, build: Build) -> None:
         super().__init__(options, build)
-        self.needs = NOTHING if build.shadow else _COMMIT[options.stream_commit]
+        if options.min_tokens_per_s is not None and options.stream_commit != "complete":
+            message = (
+                "a stream that has begun cannot be replaced: write stream_commit: complete too"
+            )
+            raise OptionError(message, "min_tokens_per_s")
+        self.needs = NOTHING if build.shadow else _needs(options)
         self._options = options
         self._statuses = frozenset(options.statuses)
         self._targets = tuple(_target(entry, build) for entry in options.models)
         self._direct = build.direct
         self._counter = build.ports.metrics.counter
-        self._is_guarded = (options.first_byte_ms, options.first_content_ms) != (None, None)
+        self._pace = _pace(options)
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Make the call; when it fails, go through the other models."""
         if self.shadow:
             return await self._watch(call, proceed)
         try:
-            is_last = self._is_guarded and not self._others(call)
+            is_last = self._pace is not None and not self._others(call)
             return await self._try(call.copy(), proceed, is_last=is_last)
         except GatewayError as error:
             if not self._moves_on(call, error):
@@ -191,20 +202,9 @@ class Fallback(Middleware):
 
     async def _try(self, call: Call, proceed: Proceed, *, is_last: bool) -> Reply:
         """Call one model; a slow one counts as failed while there is another."""
-        if is_last or not self._is_guarded:
+        if is_last or self._pace is None:
             return await proceed(call)
-        guard = _SlowGuard(call.run, self._options)
-        try:
-            async with asyncio.timeout(None) as limit:
-                guard.start(limit)
-                return await proceed(call)
-        except TimeoutError:
-            if not guard.late:
-                raise
-            detail = "slower than fallback allows"
-            raise UpstreamError("upstream_timeout", phase=guard.late, detail=detail) from None
-        finally:
-            guard.stop()
+        return await in_time(call, proceed, self._pace)
 
     def _note(self, call: Call, failed: ModelRef, to: ModelRef, error: GatewayError) -> None:
         self._counter("gateway_fallbacks_total", failed.name, to.name).inc()
@@ -226,38 +226,21 @@ class Fallback(Middleware):
             raise
 
 
-class _SlowGuard:
-    """Ends a call that has not begun to answer in time; the call then counts as timed out."""
+def _needs(options: FallbackOptions) -> Needs:
+    """Return what the layer must see; a stream whose pace counts is collected by the layer itself."""
+    if options.stream_commit == "complete" and options.min_tokens_per_s is None:
+        return Needs(complete=True)
+    return Needs(hold=True)
 
-    def __init__(self, run: Run, options: FallbackOptions) -> None:
-        self.late = ""
-        self._run = run
-        self._loop = asyncio.get_running_loop()
-        self._limits = (("first_byte", options.first_byte_ms), ("body", options.first_content_ms))
-        self._timers: list[asyncio.TimerHandle] = []
-        run.head_at = None
 
-    def start(self, limit: asyncio.Timeout) -> None:
-        """Begin to wait."""
-        self._timers = [
-            self._loop.call_later(limit_ms / 1000, self._cut, phase, limit)
-            for phase, limit_ms in self._limits
-            if limit_ms is not None
-        ]
-
-    def _cut(self, phase: str, limit: asyncio.Timeout) -> None:
-        if self.late or (phase == "first_byte" and self._run.head_at is not None):
-            return
-        self.late = phase
-        self._run.code = "upstream_timeout"
-        limit.reschedule(self._loop.time())
-
-    def stop(self) -> None:
-        """Stop waiting."""
-        for timer in self._timers:
-            timer.cancel()
-        if self.late:
-            self._run.code = ""
+def _pace(options: FallbackOptions) -> Pace | None:
+    """Return how slow a model may be; None when that does not matter."""
+    pace = Pace(
+        None if options.first_byte_ms is None else options.first_byte_ms / 1000,
+        None if options.first_content_ms is None else options.first_content_ms / 1000,
+        options.min_tokens_per_s,
+    )
+    return None if pace == (None, None, None) else pace
 
 
 def _target(entry: str | FallbackModel, build: Build) -> _Target:
