@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import _parser
-from gateway.chain.pending import PENDING
+from gateway.chain.layers import known_middleware
 from gateway.cli.commands import known_kinds
 from gateway.config.loader import check
 from gateway.config.server import Server
@@ -130,7 +130,7 @@ def test_configurations_in_documents_are_accepted(block: Block, tmp_path: Path) 
     file = tmp_path / "gateway.yaml"
     file.write_text(block.text, encoding="utf-8")
 
-    found = check(file, environ=environ, known_kinds=known_kinds(), known_middleware=PENDING)
+    found = check(file, environ=environ, known_kinds=known_kinds(), known_middleware=known_middleware())
 
     assert [str(each) for each in found] == []
 

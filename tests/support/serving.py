@@ -14,7 +14,6 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from gateway.app import Worker
 from gateway.chain.layers import known_middleware
 from gateway.cli.commands import known_kinds
 from gateway.config.loader import load
@@ -29,6 +28,7 @@ from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.logs import LogSink
 from gateway.telemetry.redact import Redactor
 from gateway.telemetry.writer import LineWriter
+from gateway.worker import Worker
 
 KEY = "test-key-0123456789abcdef"
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
