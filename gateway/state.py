@@ -1,10 +1,12 @@
 """The stores of one process, what is settled and written behind the answers, and their end."""
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from gateway.config.server import Stores
+from gateway.core.ledger import Ledger
 from gateway.lifecycle.settle import LedgerWriter, Settler
 from gateway.middleware.ports import Ports
 from gateway.stores.registry import Spawn, open_counters, open_ledger, open_receipts
@@ -12,6 +14,7 @@ from gateway.telemetry.metrics import Metrics
 
 _log = logging.getLogger("gateway")
 _DRAIN_S = 2.0
+_IN_MEMORY = "memory"
 _Loop = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -46,3 +49,14 @@ class State:
         await self.receipts.aclose()
         await self._counters.aclose()
         await self.ledger.aclose()
+
+
+@asynccontextmanager
+async def ledger_of_workers(stores: Stores) -> AsyncGenerator[Ledger | None]:
+    """Open the ledger that the workers of a supervisor write to; None where each has its own in memory."""
+    url = stores.database.reveal()
+    if url == _IN_MEMORY:
+        yield None
+        return
+    async with aclosing(open_ledger(url)) as ledger:
+        yield ledger

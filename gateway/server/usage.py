@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 
 from gateway.core.errors import GatewayError, InputError
@@ -17,6 +17,10 @@ from gateway.server.usage_query import MOST_GROUPS, asked
 
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _USD = "usd"
+_APART = (
+    "With stores.database memory and several workers each keeps a ledger of its own, out of reach of this "
+    "address. Set it to sqlite:FILE or postgres://HOST/DATABASE."
+)
 _SUMS: Final = (
     "calls",
     "input_tokens",
@@ -40,8 +44,8 @@ _PARAMETERS: Final = {
 }
 
 
-def usage(ledger: Ledger, standings: Standings | None = None) -> APIRouter:
-    """Return the routes; without `standings` no caps are known."""
+def usage(ledger: Ledger | None, standings: Standings | None = None) -> APIRouter:
+    """Return the routes; `ledger` None: each worker keeps its own in memory; `standings` None: no caps are known."""
     router = APIRouter()
 
     @router.get(
@@ -51,6 +55,8 @@ def usage(ledger: Ledger, standings: Standings | None = None) -> APIRouter:
         openapi_extra={"parameters": [_documented(*each) for each in _PARAMETERS.items()]},
     )
     async def get_usage(request: Request) -> Response:
+        if ledger is None:
+            raise HTTPException(404, _APART)
         try:
             query, as_csv = asked(
                 request.query_params.multi_items(), request.headers.get("accept", "")

@@ -61,7 +61,7 @@ async def standings(tenant: str) -> Sequence[Standing]:
     return [each for each in found if tenant in {"", each.tenant}]
 
 
-def served(ledger: MemoryLedger, **more: Any) -> FastAPI:
+def served(ledger: MemoryLedger | None, **more: Any) -> FastAPI:
     return admin_app(
         key=lambda: ADMIN,
         expose=lambda _: (b"", ""),
@@ -275,6 +275,14 @@ async def test_budgets_are_shown_in_their_units(admin: httpx2.AsyncClient) -> No
         },
     ]  # fmt: skip
     assert acme == everyone[:1]
+
+
+async def test_where_each_worker_keeps_its_own_ledger_it_is_said() -> None:
+    async with client(served(None)) as admin:
+        answer = await admin.get("/admin/usage")
+
+    assert answer.status_code == 404
+    assert "stores.database memory" in answer.json()["detail"]
 
 
 async def test_without_caps_there_are_no_budgets(ledger: MemoryLedger) -> None:
