@@ -147,6 +147,8 @@ def _apart_notes(tree: Tree) -> Iterator[str]:
             "no first key is made: with database memory each worker would know keys of its own alone. "
             "Write keys in a configuration, or keep them in sqlite"
         )
+    if tree.server.workers > 1 and tree.stores.state.reveal() == "memory":
+        yield "state is in memory, so that an Idempotency-Key holds in each worker alone: keep it in redis"
 
 
 def _first_key(tree: Tree, keys: KeyStore) -> str | None:

@@ -80,11 +80,11 @@ def calls_by_key(provider: ScriptedUpstream) -> Counter[str]:
 
 @asynccontextmanager
 async def fleet(
-    count: int, folder: Path, *scripts: Script
+    count: int, folder: Path, *scripts: Script, **more: Any
 ) -> AsyncGenerator[tuple[list[Gateway], ScriptedUpstream]]:
-    """Run gateways as processes before one provider; several share a Redis."""
+    """Run gateways as processes before one provider; several share a Redis. `more` as for `configured`."""
     async with upstream(*scripts) as provider:
-        config = configured(provider)
+        config = configured(provider, **more)
         config["tenants"]["rival"] = {"keys": [{"id": "k", "secret": RIVAL}], "models": ["m"]}
         if count > 1:
             config["stores"] = {"database": "memory", "state": shared_url()}
@@ -225,6 +225,45 @@ async def test_what_a_killed_process_had_begun_is_never_done_again(tmp_path: Pat
         assert (await callers.ask("fresh4", other)).status_code == 200
         assert len(provider.requests) == len(keys) + 1
         dying.process.popen.wait()
+
+
+@WITH_REDIS
+@pytest.mark.slow
+@pytest.mark.contract("I9")
+@pytest.mark.parametrize("drain_s", [10, 0.2], ids=["in-time", "cut"])
+async def test_a_leaving_process_ends_what_it_has_begun_or_says_that_it_is_lost(
+    tmp_path: Path, drain_s: float
+) -> None:
+    reached, released = asyncio.Event(), asyncio.Event()
+
+    async def hanging(peer: Peer) -> None:
+        await peer.request()
+        reached.set()
+        await released.wait()
+        await peer.send(ok(GOOD))
+
+    server = {"drain_s": drain_s, "announce_s": 0}
+    async with (
+        fleet(2, tmp_path, hanging, server=server) as ((leaving, other), provider),
+        Callers([leaving, other], random.Random(6)) as callers,
+    ):
+        begun = asyncio.create_task(callers.ask("k4", leaving))
+        await reached.wait()
+        begun.cancel()
+        leaving.process.popen.send_signal(signal.SIGTERM)
+        if drain_s > 1:
+            await asyncio.sleep(0.3)
+            assert leaving.process.popen.poll() is None
+            released.set()
+        await until(lambda: leaving.process.popen.poll() is not None)
+        answer = await callers.ask("k4", other)
+
+        assert leaving.process.popen.returncode == 0
+        assert len(provider.requests) == 1
+        if drain_s > 1:
+            assert answer.content == GOOD
+        else:
+            assert answer.json()["error"]["code"] == "idempotency_lost"
 
 
 @WITH_REDIS
