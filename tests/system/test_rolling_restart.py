@@ -84,7 +84,7 @@ def config(port: int, **server: Any) -> dict[str, Any]:
 
 
 async def restart_under_load(
-    folder: Path, *, requests: int, rounds: int, longest_s: float, workers: int = 1
+    folder: Path, *, requests: int, rounds: int, longest_s: float, workers: int, clients: int
 ) -> None:
     """Replace two replicas `rounds` times each while `requests` and more are asked; none may fail."""
     seed = random.randrange(1 << 32)
@@ -93,7 +93,7 @@ async def restart_under_load(
         replicas = [Replica(name, settings, folder) for name in ("one", "two")]
         with balancing(replicas, folder) as balancer:
             traffic = Traffic(balancer.port, longest_s, 0.2, seed)
-            clients = [asyncio.ensure_future(traffic.client(number)) for number in range(40)]
+            asking = [asyncio.ensure_future(traffic.client(each)) for each in range(clients)]
             began = time.monotonic()
             try:
                 took = await roll(balancer, replicas, rounds, leave_s=longest_s + 10)
@@ -101,7 +101,7 @@ async def restart_under_load(
                     await asyncio.sleep(0.05)
             finally:
                 traffic.stop = True
-                await asyncio.gather(*clients)
+                await asyncio.gather(*asking)
             print(
                 f"seed {seed}: {traffic.plain} plain, {traffic.streams} streams, {len(took)} restarts in "
                 f"{time.monotonic() - began:.0f} s, {min(took):.1f} to {max(took):.1f} s to leave"
@@ -119,7 +119,7 @@ async def test_no_request_is_lost_while_replicas_are_replaced(
     tmp_path: Path, workers: int, rounds: int
 ) -> None:
     await restart_under_load(
-        tmp_path, requests=500 * rounds, rounds=rounds, longest_s=2, workers=workers
+        tmp_path, requests=500 * rounds, rounds=rounds, longest_s=2, workers=workers, clients=40
     )
 
 
@@ -129,4 +129,6 @@ async def test_no_request_is_lost_while_replicas_are_replaced(
 async def test_none_of_twenty_thousand_is_lost_over_ten_restarts(
     tmp_path: Path, workers: int
 ) -> None:
-    await restart_under_load(tmp_path, requests=20_000, rounds=10, longest_s=20, workers=workers)
+    await restart_under_load(
+        tmp_path, requests=20_000, rounds=10, longest_s=20, workers=workers, clients=120
+    )
