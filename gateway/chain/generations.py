@@ -8,6 +8,7 @@ from gateway.chain.snapshot import Current, Snapshot
 from gateway.config.schema import Tree
 from gateway.core.call import Run
 from gateway.core.ports import StoredKey
+from gateway.lifecycle.tune import giving_way
 from gateway.upstream.client import Endpoint
 
 Rows = tuple[StoredKey, ...]
@@ -69,14 +70,14 @@ class Generations:
 
     def prepare(self, tree: Tree, generation: int) -> None:
         """Compile what may follow; raises ConfigError, and nothing has changed then."""
-        with self._lock:
+        with self._lock, giving_way:
             self._offer = None
             snapshot = self._make(tree, self._rows, generation)
             self._offer = _Offer(tree, self._rows, snapshot)
 
     def commit(self) -> None:
         """Put what was prepared in force; without anything prepared nothing happens."""
-        with self._lock:
+        with self._lock, giving_way:
             offer, self._offer = self._offer, None
             if offer is None:
                 return
@@ -94,7 +95,7 @@ class Generations:
 
     def take_keys(self, rows: Iterable[StoredKey]) -> None:
         """Put a snapshot with these stored keys in force."""
-        with self._lock:
+        with self._lock, giving_way:
             self._rows = tuple(rows)
             self._swap(self._make(self.tree, self._rows, self.generation))
 

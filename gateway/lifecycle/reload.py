@@ -10,6 +10,7 @@ from gateway.config.errors import ConfigError, Mistake
 from gateway.config.schema import Tree
 from gateway.config.source import Loaded, Stamps, Start
 from gateway.core import clock
+from gateway.lifecycle.tune import giving_way
 from gateway.telemetry.redact import Redactor
 
 _log = logging.getLogger("gateway")
@@ -142,9 +143,10 @@ class Reloader:
 
     def _read(self) -> tuple[Stamps, Loaded | ConfigError]:
         """Load; what is secret in it is known as such before anything else happens with it."""
-        stamps, read = self._source.read()
-        if isinstance(read, Loaded):
-            self._redactor.learn(read.tree.secrets())
+        with giving_way:
+            stamps, read = self._source.read()
+            if isinstance(read, Loaded):
+                self._redactor.learn(read.tree.secrets())
         return stamps, read
 
 
