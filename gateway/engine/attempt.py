@@ -2,7 +2,7 @@
 
 from gateway.chain.plan import Key, Target
 from gateway.core import clock
-from gateway.core.call import NOTHING_CHARGED, Run
+from gateway.core.call import NOTHING_CHARGED, Meter, Run
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.engine.accounting import Accounting, Watched, tell
@@ -15,6 +15,7 @@ _REST_S = 10.0
 _CREDENTIAL_REST_S = 60.0
 _OK = "ok"
 _FULL = frozenset({Blame.OVERLOAD, Blame.QUOTA})
+_FAULTY = frozenset({Blame.OVERLOAD, Blame.TARGET})
 
 
 class Attempt:
@@ -29,6 +30,7 @@ class Attempt:
         "body",
         "has_head",
         "key",
+        "meter",
         "number",
         "price",
         "received",
@@ -58,6 +60,7 @@ class Attempt:
         self.price = target.account.tariff.price(self.served)
         self.started = clock.monotonic()
         self.number = 0
+        self.meter: Meter | None = None
         self.body = body
         self.sent = True
         self.has_head = False
@@ -109,7 +112,7 @@ class Attempt:
 
     def end(self, outcome: str) -> None:
         """End the attempt; later calls change nothing."""
-        self._end(outcome, blame_code(outcome))
+        self._end(outcome, Blame.NOBODY if outcome == _OK else blame_code(outcome))
 
     def _end(self, outcome: str, blamed: Blame) -> None:
         if self._ended:
@@ -146,6 +149,8 @@ class Attempt:
         blamed = blame(error)
         self.sent = error.sent
         self.refused = isinstance(error, Refusal)
+        if isinstance(error, Refusal) and blamed in _FAULTY:
+            error.failed_probe = self.target.health.breaker.is_probe(self._target_epoch)
         self._end(error.code, blamed)
         now = clock.monotonic()
         if blamed is Blame.KEY:

@@ -26,8 +26,10 @@ class Refusal(UpstreamError):
     """A provider answered with an error. `said` is what it said, cleaned; `upstream_http` its own status.
 
     `kind` is how its dialect classes it. `is_credential`: the gateway's own key was refused, by whatever
-    status; the next key may work.
+    status; the next key may work. `failed_probe`: the target was known to fail and was tried with this request.
     """
+
+    failed_probe = False
 
     def __init__(
         self,

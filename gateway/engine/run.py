@@ -180,8 +180,9 @@ async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outg
 def _may_move_on(error: UpstreamError) -> bool:
     """Whether the next target may be tried without the caller's retry rules.
 
-    Yes when nothing left the gateway, and when the operator's credentials, not the request, were refused.
+    Yes when nothing left the gateway, when the operator's credentials, not the request, were refused, and when the
+    request was used to try whether a target is well again.
     """
     if isinstance(error, Refusal):
-        return error.is_credential or error.is_quota
+        return error.is_credential or error.is_quota or error.failed_probe
     return not error.sent and error.code != "deadline_exceeded"

@@ -93,10 +93,14 @@ class Breaker:
 
     def undecided(self, epoch: int) -> bool:
         """Take an outcome that says nothing about this breaker; True when it was a probe."""
-        if epoch != self.epoch or self.state != HALF_OPEN:
+        if not self.is_probe(epoch):
             return False
         self._probing -= 1
         return True
+
+    def is_probe(self, epoch: int) -> bool:
+        """Tell whether a call that started in this epoch is a probe under way."""
+        return self.state == HALF_OPEN and epoch == self.epoch
 
     def wait_s(self, now: float) -> float:
         """Return how long until a call may pass: 0 when one may try at once."""

@@ -25,7 +25,7 @@ class ConcurrencyRules(NamedTuple):
 class Places:
     """The places at one target. `taken` counts calls that run, and those that were just called from the queue."""
 
-    __slots__ = ("_cut_at", "_queue", "limit", "on_change", "rules", "taken")
+    __slots__ = ("_cut_at", "_queue", "_successes", "limit", "on_change", "rules", "taken")
 
     def __init__(
         self, rules: ConcurrencyRules, on_change: Callable[[], None] | None = None
@@ -35,6 +35,7 @@ class Places:
         self.taken = 0
         self.limit = rules.most
         self._cut_at = 0.0
+        self._successes = 0
         self._queue: deque[asyncio.Future[Places]] = deque()
 
     @property
@@ -57,9 +58,11 @@ class Places:
             self._call()
 
     def grow(self) -> None:
-        """Take a success: one place more while most of them are in use."""
+        """Take a success: as many of them as there are places make one place more, while most are in use."""
         if self.limit < self.rules.most and self.taken * _USED >= self.limit:
-            self._set(min(self.rules.most, self.limit + 1))
+            self._successes += 1
+            if self._successes >= self.limit:
+                self._set(min(self.rules.most, self.limit + 1))
 
     def shrink(self, started: float, now: float) -> bool:
         """Take a refusal for being full; False when there can be no fewer places.
@@ -77,6 +80,7 @@ class Places:
 
     def _set(self, limit: float) -> None:
         self.limit = limit
+        self._successes = 0
         if self.on_change is not None:
             self.on_change()
         if self._queue:

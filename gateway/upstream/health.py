@@ -275,6 +275,13 @@ class HealthBook:
                 )
         return found
 
+    def share(self, permits: ProbePermits) -> None:
+        """Ask for probes here from now on: with others who ask the same."""
+        with self._lock:
+            self._permits = permits
+            for record in (*self._targets.values(), *self._keys.values()):
+                record.permits = permits
+
     def describe(self) -> dict[str, Any]:
         """Return all records as plain data: no addresses, no credentials. Callable from any thread."""
         now = clock.monotonic()

@@ -252,14 +252,14 @@ class ScriptedUpstream:
 
 @asynccontextmanager
 async def upstream(
-    *scripts: Script, tls: ssl.SSLContext | None = None, backlog: int = 2048
+    *scripts: Script, tls: ssl.SSLContext | None = None, backlog: int = 2048, port: int = 0
 ) -> AsyncGenerator[ScriptedUpstream]:
-    """Serve scripts on a free port of loopback, on the running loop."""
+    """Serve scripts on a port of loopback, a free one by default, on the running loop."""
     served = ScriptedUpstream(scripts, scheme="https" if tls else "http")
     # The protocol is named: asyncio sets TCP_NODELAY on accepted sockets only then.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("127.0.0.1", 0))
+    sock.bind(("127.0.0.1", port))
     served.port = sock.getsockname()[1]
     server = await asyncio.get_running_loop().create_server(
         lambda: Peer(served), sock=sock, ssl=tls, backlog=backlog

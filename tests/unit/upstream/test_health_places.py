@@ -63,21 +63,24 @@ def test_it_never_shrinks_when_it_is_not_to_adapt() -> None:
     assert places.limit == 2000
 
 
-def test_a_success_adds_a_place_while_most_are_in_use() -> None:
+def test_a_round_of_successes_adds_a_place_while_most_are_in_use() -> None:
     places = busy(20)
     places.shrink(5.0, 10.0)
     places.taken = 5
-    places.grow()
+    for _ in range(10):
+        assert places.limit == 10
+        places.grow()
     assert places.limit == 11
     places.taken = 3
-    places.grow()
+    for _ in range(100):
+        places.grow()
     assert places.limit == 11, "nothing was learned about more"
 
 
 def test_it_grows_up_to_the_most_and_no_further() -> None:
     places = busy(8, ConcurrencyRules(most=9, least=2, decrease=0.5))
     places.shrink(1.0, 1.0)
-    for _ in range(20):
+    for _ in range(200):
         places.grow()
 
     assert places.limit == 9
