@@ -478,6 +478,49 @@ async def test_who_waits_for_a_running_request_never_runs_because_the_store_went
         assert len(provider.requests) == 1
 
 
+@pytest.mark.contract("I9")
+async def test_the_store_knows_before_a_provider_is_called(opened: Open) -> None:
+    receipts = MemoryReceipts()
+    states: list[str] = []
+
+    async def looking(peer: Peer) -> None:
+        await peer.request()
+        states.extend(row.state for row in receipts._shelves["acme"].rows.values())
+        await peer.send(ok(GOOD))
+
+    async with opened(looking, receipts=receipts) as (gateway, _):
+        assert (await ask(gateway, "one")).status_code == 200
+        assert states == ["calling"]
+
+
+@pytest.mark.bug("K23")
+async def test_no_provider_is_called_that_the_store_does_not_know_of(opened: Open) -> None:
+    class DownLater(Down):
+        async def claim(self, holder: Holder, fingerprint: str, lease_s: float) -> Receipt:
+            receipt = await super().claim(holder, fingerprint, lease_s)
+            self.is_down = True
+            return receipt
+
+    receipts = DownLater()
+    async with opened(HEALTHY, receipts=receipts) as (gateway, provider):
+        refused = await ask(gateway, "one")
+        assert code_of(refused) == "state_unavailable"
+        assert refused.headers["x-should-retry"] == "true"
+        assert not provider.requests
+        assert not receipts._shelves["acme"].rows
+
+
+@pytest.mark.contract("I9")
+async def test_who_has_lost_the_key_meanwhile_calls_nobody(opened: Open) -> None:
+    class Taken(MemoryReceipts):
+        async def calling(self, holder: Holder, lease_s: float) -> bool:
+            return False
+
+    async with opened(HEALTHY, receipts=Taken()) as (gateway, provider):
+        assert code_of(await ask(gateway, "one")) == "idempotency_in_progress"
+        assert not provider.requests
+
+
 async def test_an_answer_is_written_down_once_the_store_is_back(opened: Open) -> None:
     gate, receipts = Gate(), Down()
     async with opened(gate, receipts=receipts) as (gateway, provider):
