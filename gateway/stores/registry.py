@@ -8,6 +8,7 @@ from gateway.core.counting import Counters
 from gateway.core.errors import StoreError
 from gateway.core.ledger import Ledger
 from gateway.core.ports import KeyStore
+from gateway.core.probing import LocalPermits, ProbePermits
 from gateway.core.receipts import Receipts
 from gateway.stores.keys import MemoryKeys, SqliteKeys
 from gateway.stores.ledger import MemoryLedger, SqliteLedger
@@ -44,6 +45,13 @@ def _redis_receipts(url: str, spawn: Spawn) -> Receipts:
     return RedisReceipts(Client(url, spawn))
 
 
+def _redis_permits(url: str, spawn: Spawn) -> ProbePermits:
+    from gateway.stores.redis.client import Client
+    from gateway.stores.redis.permits import RedisPermits
+
+    return RedisPermits(Client(url, spawn), spawn)
+
+
 KEYS: dict[str, Callable[[str], KeyStore]] = {
     "memory": lambda _: MemoryKeys(),
     "sqlite": lambda url: SqliteKeys(Path(url.removeprefix("sqlite:"))),
@@ -76,11 +84,16 @@ RECEIPTS: dict[str, Callable[[str, Spawn], Receipts]] = {
     **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_receipts),
 }
 
+PERMITS: dict[str, Callable[[str, Spawn], ProbePermits]] = {
+    "memory": lambda _, __: LocalPermits(),
+    **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_permits),
+}
+
 
 def open_counters(url: str, spawn: Spawn) -> Counters:
     """Open the counters at a state address; raises StoreError for an unknown kind.
 
-    Nothing is asked of the store yet: a store that is down refuses the calls, not the start (R-1).
+    Nothing is asked of the store yet: a store that is down refuses the calls, not the start (RS-1).
     """
     scheme = url.partition(":")[0]
     if scheme not in COUNTERS:
@@ -94,6 +107,14 @@ def open_receipts(url: str, spawn: Spawn) -> Receipts:
     if scheme not in RECEIPTS:
         raise StoreError("state_unavailable", detail=f"receipts are not kept in {scheme}")
     return RECEIPTS[scheme](url, spawn)
+
+
+def open_permits(url: str, spawn: Spawn) -> ProbePermits:
+    """Open the leases of probes at a state address; as `open_counters`."""
+    scheme = url.partition(":")[0]
+    if scheme not in PERMITS:
+        raise StoreError("state_unavailable", detail=f"leases are not kept in {scheme}")
+    return PERMITS[scheme](url, spawn)
 
 
 def open_keys(url: str) -> KeyStore:

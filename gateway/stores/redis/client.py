@@ -60,24 +60,61 @@ class _Single:
         self._node.close()
 
 
-class Client:
-    """All connections of one process to one Redis, sentinels' service or cluster.
+class _Link:
+    """What the clients of one address share: one connection for each server."""
 
-    Connects with the first call. `spawn` starts background work under a name. All calls are commands that may be
-    sent twice; one that may not says `again=False`, and fails when the connection is lost.
+    def __init__(self, address: Address, spawn: Spawn, limits: Limits) -> None:
+        self.limits = limits
+        self.dialer = Dialer(address, address.login)
+        self.users = 0
+        self._address = address
+        self._spawn = spawn
+        self._place: _Place | None = None
+
+    @property
+    def place(self) -> _Place:
+        """Where servers are found; made with the first call, inside its loop."""
+        if self._place is None:
+            self._place = self._open()
+        return self._place
+
+    def _open(self) -> _Place:
+        address, common = self._address, (self.dialer, self._spawn, self.limits)
+        if address.kind == "cluster":
+            return Cluster(address.hosts, *common)
+        if address.kind == "sentinel":
+            asking = Dialer(address, address.sentinel_login)
+            sentinels = Sentinels(asking, address.hosts, address.service, self.limits)
+            return Guarded(sentinels, *common)
+        return _Single(address, *common)
+
+    def close(self) -> None:
+        """Drop all connections."""
+        if self._place is not None:
+            self._place.close()
+
+
+_links: dict[tuple[str, Spawn, Limits], _Link] = {}
+
+
+class Client:
+    """A user of Redis, of a sentinels' service or of a cluster. Connects with the first call.
+
+    Clients of one address with one `spawn`, which starts background work under a name, share their connections. All
+    calls are commands that may be sent twice; one that may not says `again=False`, and fails when the connection is
+    lost.
     """
 
     def __init__(self, url: str, spawn: Spawn, limits: Limits | None = None) -> None:
-        self._address = parse(url)
+        address = parse(url)
         own = Limits() if limits is None else limits
-        self._limits = own._replace(
-            command_s=self._address.command_s or own.command_s,
-            connect_s=self._address.connect_s or own.connect_s,
+        own = own._replace(
+            command_s=address.command_s or own.command_s,
+            connect_s=address.connect_s or own.connect_s,
         )
-        self._spawn = spawn
-        self._dialer = Dialer(self._address, self._address.login)
-        self._place: _Place | None = None
-        self._closed = False
+        self._key = (url, spawn, own)
+        self._link: _Link | None = _links.setdefault(self._key, _Link(address, spawn, own))
+        self._link.users += 1
 
     async def command(self, key: str, *parts: Part, again: bool = True) -> Reply:
         """Send a command to the server of `key`: `command("k", "GET", "k")`."""
@@ -92,7 +129,7 @@ class Client:
         identified: bool = False,
         again: bool = True,
     ) -> Reply:
-        """Run `scripts/<name>.lua`; all keys are of one tenant (R-8).
+        """Run `scripts/<name>.lua`; all keys are of one tenant (RS-8).
 
         `identified`: ARGV[1] is the identity of the server process, which changes when it restarts or another
         takes its place; `args` follow.
@@ -112,8 +149,10 @@ class Client:
         again: bool = True,
         script: Script | None = None,
     ) -> Reply:
-        place = self._place or self._open()
-        deadline = asyncio.get_running_loop().time() + self._limits.command_s
+        if self._link is None:
+            raise _refused("the connection to redis is closed")
+        place = self._link.place
+        deadline = asyncio.get_running_loop().time() + self._link.limits.command_s
         node = place.find(key)
         if node is None:
             await place.learn(deadline)
@@ -147,30 +186,19 @@ class Client:
                 break
         raise _refused(f"redis sent the call on too often: {reply}")
 
-    def _open(self) -> _Place:
-        if self._closed:
-            raise _refused("the connection to redis is closed")
-        address, common = self._address, (self._dialer, self._spawn, self._limits)
-        if address.kind == "cluster":
-            self._place = Cluster(address.hosts, *common)
-        elif address.kind == "sentinel":
-            asking = Dialer(address, address.sentinel_login)
-            sentinels = Sentinels(asking, address.hosts, address.service, self._limits)
-            self._place = Guarded(sentinels, *common)
-        else:
-            self._place = _Single(address, *common)
-        return self._place
-
     def use(self, url: str) -> None:
-        """Log in as this address says from the next connection on (R-11); the hosts stay as they were."""
-        self._dialer.login = parse(url).login
+        """Log in as this address says from the next connection on (RS-11); the hosts stay as they were."""
+        if self._link is not None:
+            self._link.dialer.login = parse(url).login
 
     async def aclose(self) -> None:
-        """Drop all connections; later calls are refused."""
-        self._closed = True
-        place, self._place = self._place, None
-        if place is not None:
-            place.close()
+        """Refuse later calls; the last user drops the connections."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.users -= 1
+            if not link.users:
+                del _links[self._key]
+                link.close()
 
 
 def _refused(why: str) -> StoreError:

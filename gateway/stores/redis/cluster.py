@@ -1,4 +1,4 @@
-"""Which node of a cluster serves which key (R-9)."""
+"""Which node of a cluster serves which key (RS-9)."""
 
 import asyncio
 import random

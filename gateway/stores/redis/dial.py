@@ -17,7 +17,7 @@ class Unusable(Exception):
 
 
 class Dialer:
-    """Opens connections with one login; `login` may be replaced while it is used (R-11)."""
+    """Opens connections with one login; `login` may be replaced while it is used (RS-11)."""
 
     def __init__(self, address: Address, login: Login) -> None:
         self._tls = address.tls

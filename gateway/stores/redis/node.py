@@ -1,4 +1,4 @@
-"""One server: its connection, who waits for it, and the breaker before it (R-2, R-3, R-12)."""
+"""One server: its connection, who waits for it, and the breaker before it (RS-2, RS-3, RS-12)."""
 
 import asyncio
 import random
@@ -178,7 +178,7 @@ class Node:
             self._timer = self._loop.call_later(_LOOK_AGAIN_S, self._check)
             return
         self._looking_again = False
-        timed, self._timer = self._timed, None
+        timed = self._timed
         while timed and (timed[0].future.done() or timed[0].deadline <= now):
             pending = timed.popleft()
             if not pending.future.done():
@@ -188,15 +188,19 @@ class Node:
             self.drop("does not answer")
         elif self._strikes == 1:
             self._probe()
-        if timed and self._timer is None:
+        self._timer = None
+        if timed:
             self._watch(timed[0].deadline)
 
     def _probe(self) -> None:
         """Ask whether the server lives: callers need not come to harm to find out."""
         connection = self._connection
         if connection is not None:
-            deadline = self._loop.time() + self._limits.command_s
-            self.submit(Pending(("PING",), deadline, probe=True))
+            pending = Pending(("PING",), self._loop.time() + self._limits.command_s, probe=True)
+            connection.send(pending)
+            self._timed.append(pending)
+            if self._timer is None:
+                self._watch(pending.deadline)
 
     def _ask_idle(self) -> None:
         connection, self._idle = self._connection, None

@@ -1,4 +1,4 @@
-"""Where the primary is, as sentinels tell (R-6)."""
+"""Where the primary is, as sentinels tell (RS-6)."""
 
 import asyncio
 from collections.abc import Sequence

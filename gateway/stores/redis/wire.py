@@ -1,6 +1,6 @@
 """One connection that many calls share: commands leave once per loop turn, replies are matched in order.
 
-A caller who stops waiting abandons its place in the row; the late reply is dropped there (R-4, R-13).
+A caller who stops waiting abandons its place in the row; the late reply is dropped there (RS-4, RS-13).
 """
 
 import asyncio
