@@ -45,7 +45,7 @@ _PARAMETERS: Final = {
 
 
 def usage(ledger: Ledger | None, standings: Standings | None = None) -> APIRouter:
-    """Return the routes; `ledger` None: each worker keeps its own in memory; `standings` None: no caps are known."""
+    """Return the routes; `ledger` None: each worker has its own in memory; `standings` None: no caps are known."""
     router = APIRouter()
 
     @router.get(

@@ -24,7 +24,7 @@ from gateway.stores.sqlite import Database
 from gateway.stores.storable import run, storable
 from gateway.stores.sums import COLUMNS, DAY, GROUPS, Grammar, total_of, usage_of
 
-MEMORY_RUNS = 20_000
+MEMORY_RUNS = 10_000
 _BATCH = 500
 _MS = 1000
 _MIGRATIONS: Final = (

@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.threat("T-35", "T-37"), pytest.mark.bug("K31")]
 
 ADMIN = "operator-0a1b2c3d4e5f60718"
 OPEN = {"/metrics", "/livez", "/docs", "/openapi.json", "/docs/oauth2-redirect"}
-CLOSED = {"/admin/config", "/admin/middleware", "/admin/traces/req_1"}
+CLOSED = {
+    "/admin/config", "/admin/middleware", "/admin/traces/req_1", "/admin/usage", "/admin/budgets",
+}  # fmt: skip
 CHANGING = {"/admin/reload", "/admin/config/validate"}
 """Asked for by POST alone."""
 
