@@ -1,6 +1,7 @@
 """When and how often a call may be made again: delays that grow, and a budget of repeats for each model (G-11)."""
 
 import random
+from collections import defaultdict
 from typing import NamedTuple
 
 _random = random.Random()  # noqa: S311  spreads load; nothing secret depends on it
@@ -81,14 +82,11 @@ class RepeatBudget:
 class RepeatBudgets:
     """The budgets of one process, by what is repeated; names come from the configuration, so they are few."""
 
-    __slots__ = ("_budgets",)
+    __slots__ = ("_kinds",)
 
     def __init__(self) -> None:
-        self._budgets: dict[tuple[str, str], RepeatBudget] = {}
+        self._kinds: dict[str, defaultdict[str, RepeatBudget]] = {}
 
-    def of(self, kind: str, model: str) -> RepeatBudget:
-        """Return the budget of one kind of repeats of one model, whichever tenant asks."""
-        budget = self._budgets.get((kind, model))
-        if budget is None:
-            budget = self._budgets[kind, model] = RepeatBudget()
-        return budget
+    def of(self, kind: str) -> defaultdict[str, RepeatBudget]:
+        """Return the budgets of one kind of repeats by model, whichever tenant asks."""
+        return self._kinds.setdefault(kind, defaultdict(RepeatBudget))

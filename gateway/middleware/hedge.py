@@ -4,13 +4,13 @@ Never for requests whose answer may set something in motion: those with tools.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gateway.core import clock
-from gateway.core.call import Call, Run
+from gateway.core.call import Call
 from gateway.core.errors import GatewayError
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Reply, Whole
@@ -20,7 +20,6 @@ _ENDPOINTS = frozenset({"chat", "completions", "embeddings"})
 _ACTING = ("tools", "functions")
 HEDGED = "hedged"
 """The outcome of a call that another one of the same request was faster than."""
-_Arm = asyncio.Task[Reply | GatewayError]
 
 
 class HedgeOptions(Options):
@@ -53,7 +52,7 @@ class Hedge(Middleware):
         self._ratio = options.budget_ratio
         self._tenant = build.tenant
         self._counter = build.ports.metrics.counter
-        self._budgets = build.ports.repeats
+        self._budgets = build.ports.repeats.of("hedge")
         self._latencies = build.ports.latencies
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
@@ -64,7 +63,7 @@ class Hedge(Middleware):
         latency = self._latencies.of(call.model.name, stream=call.run.stream)
         after_s = latency.p95_s() if self._after_s is None else self._after_s
         began = clock.monotonic()
-        self._budgets.of("hedge", call.model.name).call(began)
+        self._budgets[call.model.name].call(began)
         if after_s is None:
             reply = await proceed(call)
         elif self.shadow:
@@ -75,36 +74,29 @@ class Hedge(Middleware):
         return reply
 
     async def _race(self, call: Call, proceed: Proceed, after_s: float) -> Reply:
+        """Call on in this task; a second task is only made when the call is slow."""
         async with asyncio.TaskGroup() as group:
-            arms: list[_Arm] = [group.create_task(_arm(proceed, call.copy()))]
+            race = _Race(group, call, proceed, self._may_hedge)
             try:
-                done, _ = await asyncio.wait(arms, timeout=after_s)
-                if not done and self._may_hedge(call):
-                    arms.append(group.create_task(_arm(proceed, call.copy())))
-                winner = await _first_reply(arms)
-                await _drop(call.run, (arm for arm in arms if arm is not winner))
+                first = await race.first(after_s)
+                reply = await race.end(first)
             except asyncio.CancelledError:
-                await _close(arms)  # the group ends those that still run
+                await race.forget()  # the group ends what still runs
                 raise
-        return self._outcome(call, arms, winner)
+        if race.second is not None:
+            outcome = "none" if reply is None else "first" if reply is first else "second"
+            self._count(call, outcome)
+        if reply is not None:
+            return reply
+        assert isinstance(first, GatewayError)  # noqa: S101  nothing else ends both
+        raise first
 
     def _may_hedge(self, call: Call) -> bool:
         now = clock.monotonic()
-        if now < call.run.deadline and self._budgets.of("hedge", call.model.name).take(
-            now, self._ratio
-        ):
+        if now < call.run.deadline and self._budgets[call.model.name].take(now, self._ratio):
             return True
         self._count(call, "budget")
         return False
-
-    def _outcome(self, call: Call, arms: list[_Arm], winner: _Arm | None) -> Reply:
-        if len(arms) > 1:
-            names = ("first", "second")
-            self._count(call, "none" if winner is None else names[arms.index(winner)])
-        result = (winner or arms[0]).result()
-        if isinstance(result, GatewayError):
-            raise result
-        return result
 
     async def _watch(self, call: Call, proceed: Proceed, after_s: float) -> Reply:
         """Count when a second call would be made, and make none."""
@@ -123,6 +115,86 @@ def _acts(fields: Iterable[str]) -> bool:
     return any(name in fields for name in _ACTING)
 
 
+class _Race:
+    """One call in the task of the request, and perhaps a second one in a task of its own."""
+
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        call: Call,
+        proceed: Proceed,
+        may_hedge: Callable[[Call], bool],
+    ) -> None:
+        self.second: asyncio.Task[Reply | GatewayError] | None = None
+        self._group = group
+        self._call = call
+        self._proceed = proceed
+        self._may_hedge = may_hedge
+        self._loop = asyncio.get_running_loop()
+        self._limit: asyncio.Timeout | None = None
+        self._is_cut = False
+        self._taken: Reply | None = None
+
+    async def first(self, after_s: float) -> Reply | GatewayError | None:
+        """Return what came of the first call; None when the second one answered before it."""
+        timer = self._loop.call_later(after_s, self._begin)
+        try:
+            async with asyncio.timeout(None) as self._limit:
+                self._taken = await self._proceed(self._call.copy())
+            return self._taken
+        except TimeoutError:
+            if not self._is_cut:
+                raise
+            return None
+        except GatewayError as error:
+            return error
+        finally:
+            timer.cancel()
+            self._limit = None
+            if self._is_cut:
+                self._call.run.code = ""
+
+    def _begin(self) -> None:
+        if self._may_hedge(self._call):
+            self.second = self._group.create_task(_arm(self._proceed, self._call.copy()))
+            self.second.add_done_callback(self._answered)
+
+    def _answered(self, second: asyncio.Task[Reply | GatewayError]) -> None:
+        """End the first call when the second has an answer."""
+        if self._limit is None or _reply_of(second) is None:
+            return
+        self._is_cut = True
+        self._call.run.code = HEDGED
+        self._limit.reschedule(self._loop.time())
+
+    async def end(self, first: Reply | GatewayError | None) -> Reply | None:
+        """Return the answer that is taken, with the other call ended; None when there is none."""
+        second = self.second
+        if second is None:
+            return None if isinstance(first, GatewayError) else first
+        if first is None or isinstance(first, GatewayError):
+            if not second.done():
+                await asyncio.wait([second])
+            self._taken = _reply_of(second)
+            return self._taken
+        if not second.done():
+            run = self._call.run
+            before, run.code = run.code, HEDGED
+            second.cancel()
+            try:
+                await asyncio.wait([second])
+            finally:
+                run.code = before
+        await _close(_reply_of(second))
+        return first
+
+    async def forget(self) -> None:
+        """Give back answers that nobody takes any more."""
+        await _close(self._taken)
+        if self.second is not None:
+            await _close(_reply_of(self.second))
+
+
 async def _arm(proceed: Proceed, call: Call) -> Reply | GatewayError:
     """Return what came of one call; an error is a result here, so that it does not end the other call."""
     try:
@@ -131,35 +203,13 @@ async def _arm(proceed: Proceed, call: Call) -> Reply | GatewayError:
         return error
 
 
-async def _first_reply(arms: list[_Arm]) -> _Arm | None:
-    """Return the call that answered first; None when all have failed."""
-    waiting = set(arms)
-    while waiting:
-        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for arm in arms:
-            if arm in done and not isinstance(arm.result(), GatewayError):
-                return arm
-    return None
+def _reply_of(call: asyncio.Task[Reply | GatewayError]) -> Reply | None:
+    if not call.done() or call.cancelled() or call.exception() is not None:
+        return None
+    result = call.result()
+    return None if isinstance(result, GatewayError) else result
 
 
-async def _drop(run: Run, arms: Iterable[_Arm]) -> None:
-    """End calls that nobody needs any more; they are counted as given up for that reason."""
-    for arm in arms:
-        if not arm.done():
-            before, run.code = run.code, HEDGED
-            arm.cancel()
-            try:
-                await asyncio.wait([arm])
-            finally:
-                run.code = before
-        await _close([arm])
-
-
-async def _close(arms: Iterable[_Arm]) -> None:
-    """Give back the answers of calls that have ended."""
-    for arm in arms:
-        if not arm.done() or arm.cancelled() or arm.exception() is not None:
-            continue
-        reply = arm.result()
-        if not isinstance(reply, GatewayError | Whole):
-            await reply.close()
+async def _close(reply: Reply | None) -> None:
+    if reply is not None and not isinstance(reply, Whole):
+        await reply.close()

@@ -88,7 +88,7 @@ class Retry(Middleware):
         )
         self._tenant = build.tenant
         self._metrics = build.ports.metrics
-        self._budgets = build.ports.repeats
+        self._budgets = build.ports.repeats.of("retry")
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Make the call, again and again if need be."""
@@ -111,7 +111,7 @@ class Retry(Middleware):
             run.deadline = before
 
     async def _repeat(self, call: Call, proceed: Proceed) -> Reply:
-        self._budgets.of("retry", call.model.name).call(clock.monotonic())
+        self._budgets[call.model.name].call(clock.monotonic())
         repeats = 0
         while True:
             try:
@@ -156,7 +156,7 @@ class Retry(Middleware):
             reason = "retry_after"
         elif now + wait_s >= call.run.deadline:
             reason = "deadline"
-        elif not self._budgets.of("retry", call.model.name).take(now, options.budget_ratio):
+        elif not self._budgets[call.model.name].take(now, options.budget_ratio):
             reason = "budget"
         else:
             return wait_s

@@ -61,23 +61,46 @@ async def test_the_loser_is_ended_under_its_own_name(first_wins: bool, bench: Be
 
 @pytest.mark.bug("K05")
 async def test_an_answer_that_came_at_the_same_moment_is_closed(bench: Bench) -> None:
-    gate = asyncio.Event()
+    gates = [asyncio.Event(), asyncio.Event()]
     streams = [Open(), Open()]
 
-    def waiting(stream: Open) -> Callable[[Call], Awaitable[Reply]]:
+    def waiting(gate: asyncio.Event, stream: Open) -> Callable[[Call], Awaitable[Reply]]:
         async def wait(call: Call) -> Reply:
             await gate.wait()
             return stream
 
         return wait
 
-    inside = Inside([waiting(stream) for stream in streams])
-    asyncio.get_running_loop().call_later(0.1, gate.set)
+    def open_both() -> None:
+        for gate in reversed(gates):  # the second call is over a step before the first
+            gate.set()
+
+    inside = Inside([waiting(*each) for each in zip(gates, streams, strict=True)])
+    asyncio.get_running_loop().call_later(0.1, open_both)
 
     reply = await bench.layer(Hedge, {"after_ms": 20}).wrap_model(call_of(), inside)
 
     assert reply is streams[0]
     assert [stream.closed for stream in streams] == [False, True]
+
+
+@pytest.mark.bug("K05")
+async def test_who_leaves_as_the_second_answers_leaves_nothing_open(bench: Bench) -> None:
+    gate, stream = asyncio.Event(), Open()
+
+    async def wait(call: Call) -> Reply:
+        await gate.wait()
+        return stream
+
+    layer = bench.layer(Hedge, {"after_ms": 20})
+    task = asyncio.ensure_future(layer.wrap_model(call_of(), Inside([Slow(ANSWER, 30), wait])))
+    await asyncio.sleep(0.1)
+    gate.set()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stream.closed
 
 
 @pytest.mark.bug("K05")
