@@ -8,8 +8,14 @@ from typing import Any
 from gateway.config.server import Stores
 from gateway.core.ledger import Ledger
 from gateway.lifecycle.settle import LedgerWriter, Settler
-from gateway.middleware.ports import Ports
-from gateway.stores.registry import Spawn, open_counters, open_ledger, open_receipts
+from gateway.middleware.ports import Offline, Ports
+from gateway.stores.registry import (
+    Spawn,
+    open_counters,
+    open_ledger,
+    open_permits,
+    open_receipts,
+)
 from gateway.telemetry.metrics import Metrics
 
 _log = logging.getLogger("gateway")
@@ -19,7 +25,7 @@ _Loop = Callable[[], Coroutine[Any, Any, None]]
 
 
 class State:
-    """Counters, ledger and receipts, opened once; nothing is asked of them before the first request."""
+    """Counters, ledger, receipts and leases of probes, opened once; nothing is asked before the first request."""
 
     def __init__(self, stores: Stores, spawn: Spawn) -> None:
         state = stores.state.reveal()
@@ -27,16 +33,27 @@ class State:
         self._counters = open_counters(state, spawn)
         self.ledger = open_ledger(stores.database.reveal())
         self.receipts = open_receipts(state, spawn)
+        self.permits = open_permits(state, spawn)
         self.book = LedgerWriter(self.ledger)
-        self._settler = Settler(self._counters, self.ledger)
+        self._settler = Settler(self._counters, self.ledger, stores.lease_s)
+        alone = open_counters(_IN_MEMORY, spawn)
+        self._offline = Offline(alone, Settler(alone, self.ledger))
 
     def ports(self, metrics: Metrics) -> Ports:
         """Return what middleware is given."""
-        return Ports(metrics, self._counters, self.ledger, self._settler, self._on_state_down)
+        return Ports(
+            metrics,
+            self._counters,
+            self.ledger,
+            self._settler,
+            self._on_state_down,
+            offline=self._offline,
+        )
 
     def loops(self) -> Iterable[tuple[_Loop, str]]:
         """Return the work that must not end before the process does, with names."""
-        return ((self.book.run, "ledger"), *self._settler.loops())
+        offline = (self._offline.settler.run, "settlement without the store")
+        return ((self.book.run, "ledger"), *self._settler.loops(), offline)
 
     async def drain(self) -> None:
         """Write and settle what is left, within a bound: the ledger first, it is the truth."""
@@ -47,6 +64,7 @@ class State:
     async def aclose(self) -> None:
         """Let go of connections and files; the work behind has ended by then."""
         await self.receipts.aclose()
+        await self.permits.aclose()
         await self._counters.aclose()
         await self.ledger.aclose()
 

@@ -86,6 +86,7 @@ class ChainBuilder:
         built = (self.layer(tenant, agent, entry) for entry in active)
         layers = [layer for layer in built if layer is not None]
         conditions = {entry.id: entry.when for entry in active}
+        _join(layers, conditions)
         whole = Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
         self.built[name] = whole
         return whole
@@ -162,6 +163,15 @@ class ChainBuilder:
         """Raise ConfigError when anything was wrong."""
         if self.mistakes:
             raise ConfigError(self.mistakes)
+
+
+def _join(layers: Iterable[Layer], conditions: Mapping[str, When | None]) -> None:
+    """Let layers that stand side by side and see the same calls do their work in one step, where they can."""
+    head: Layer | None = None
+    for layer in layers:
+        same = head is not None and conditions[head.id] == conditions[layer.id]
+        if head is None or not same or not head.middleware.join(layer.middleware):
+            head = layer
 
 
 def _below(mistake: Mistake, entry: ChainEntry) -> Mistake:

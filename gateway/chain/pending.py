@@ -10,7 +10,7 @@ from gateway.config.schema import Tree
 from gateway.middleware.registry import KINDS
 
 PENDING = ("retry", "fallback", "hedge", "semantic_cache")
-PROTECTING = ("budget", "limits", "guardrail", "tool_approval")
+PROTECTING = ("guardrail", "tool_approval")
 
 
 def pending_notes(tree: Tree) -> Iterator[str]:
@@ -32,10 +32,6 @@ def setting_notes(tree: Tree) -> Iterator[str]:
         yield "telemetry.otlp_endpoint: no traces are sent in this version"
     if tree.telemetry.log_bodies:
         yield "telemetry.log_bodies: in this version only what exceptions say is logged, no bodies"
-    if "on_state_down" in tree.stores.model_fields_set:
-        yield "stores.on_state_down: without effect in this version, which keeps state in memory"
-    if tree.prices:
-        yield "prices: no costs are computed in this version"
     for name, tenant in sorted(tree.tenants.items()):
         if tenant.agents:
             agents = ", ".join(sorted(tenant.agents))

@@ -15,7 +15,6 @@ from gateway.providers.base import Provider
 from gateway.upstream.client import Answer, Body, Headers
 from gateway.upstream.health import KeyHealth, TargetHealth
 
-
 _NOTHING = codec.Raw(b"null")
 
 
@@ -112,9 +111,23 @@ class Model:
         named = (replace(target, model=target.served(self, name)) for target in self.targets)
         return replace(self, name=name, targets=tuple(named), prefix="", suffix="")
 
+    @property
+    def usual_output_tokens(self) -> int | None:
+        """Return the answer at most where a caller says nothing; None when a target does not say."""
+        found = [_limit_of(target.params) for target in self.targets]
+        return None if not found or None in found else max(each or 0 for each in found)
+
     def prices(self, asked: str) -> tuple[Price | None, ...]:
         """Return the price at each target; see `core.call.ModelRef`."""
         return tuple(each.account.tariff.price(each.served(self, asked)) for each in self.targets)
+
+
+def _limit_of(params: codec.Fields) -> int | None:
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = codec.value_of(params[name]) if name in params else None
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
 
 
 @dataclass(frozen=True, slots=True)

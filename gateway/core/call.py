@@ -56,6 +56,11 @@ class ModelRef(Protocol):
         """The answer at most; None when unknown."""
         ...
 
+    @property
+    def usual_output_tokens(self) -> int | None:
+        """The answer at most where a caller says nothing, at each of its targets; None when any does not say."""
+        ...
+
     def at(self, name: str) -> "ModelRef":
         """Return this model, a pattern, for one name that fits it, whatever the caller writes."""
         ...
@@ -84,7 +89,9 @@ class Original(Protocol):
 
 
 class AttemptView(Protocol):
-    """One call of one target, as attempt hooks see it."""
+    """One call of one target, as attempt hooks see it. A layer may set a `meter` before it is sent."""
+
+    meter: "Meter | None"
 
     @property
     def run(self) -> "Run":
@@ -104,6 +111,27 @@ class AttemptView(Protocol):
     @property
     def price(self) -> Price | None:
         """What this target takes; None when unknown."""
+        ...
+
+    @property
+    def body(self) -> object:
+        """What is sent: bytes, or something that is read only once."""
+        ...
+
+
+class Meter(Protocol):
+    """Watches how long a streamed answer gets, for a layer that must not let it grow for ever."""
+
+    @property
+    def at(self) -> int:
+        """At so many events the layer is asked, or at `at_bytes` bytes."""
+        ...
+
+    @property
+    def at_bytes(self) -> int: ...
+
+    async def more(self, events: int, received: int) -> str:
+        """Return "" when the answer may go on, else why it ends here: the caller is told."""
         ...
 
 

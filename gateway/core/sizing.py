@@ -73,6 +73,32 @@ def answer_tokens(events: int, received: int, caution: int = STRICT) -> int:
     return events + (ceil(extra / caution) if extra > 0 else 0)
 
 
+class _Asked(codec.Struct):
+    max_completion_tokens: Any = None
+    max_tokens: Any = None
+    n: Any = None
+    best_of: Any = None
+
+
+_read_asked = codec.Decoder(_Asked).decode
+
+
+def asked_output(body: object) -> int | None:
+    """Return how many tokens of answers a body asks for at most; None when it does not say."""
+    if not isinstance(body, bytes):
+        return None
+    try:
+        asked = _read_asked(body)
+    except _BAD:
+        return None
+    most = max(_count(asked.max_completion_tokens), _count(asked.max_tokens))
+    return most * max(_count(asked.n), _count(asked.best_of), 1) if most else None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
 _TEXTS: Final = frozenset({"messages", "input"})
 
 

@@ -1,6 +1,6 @@
 """What the rooms above know of a wire format: protocols and the values that cross them. No format lives here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -74,6 +74,11 @@ class Watcher(Protocol):
     error: ProviderError | None
     real: bool
 
+    @property
+    def open_choices(self) -> Sequence[int]:
+        """Return the choices that have begun and not finished, as far as is known."""
+        ...
+
     def feed(self, data: bytes) -> bytes:
         """Return what may go to the client now: whole events only. Look at `error` after each call.
 
@@ -139,6 +144,13 @@ class Dialect(Protocol):
 
     def watch(self, endpoint: str, rules: StreamRules) -> Watcher:
         """Return a watcher for one stream of this endpoint."""
+        ...
+
+    def cut_short(self, endpoint: str, began: bytes, choices: Sequence[int], why: str) -> bytes:
+        """Return the end of a stream that is ended before its time, as if its length had been the limit.
+
+        `began` are its first events, `choices` those that are still open, `why` the warning for the caller.
+        """
         ...
 
     def synthesise(self, endpoint: str, body: bytes, include_usage: bool) -> bytes:  # noqa: FBT001

@@ -1,5 +1,6 @@
 """The OpenAI dialect: chat, completions, embeddings and their neighbours, between a client and a provider alike."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from gateway.core import codec
@@ -21,7 +22,7 @@ from gateway.dialects.openai_errors import (
     render_provider_error,
 )
 from gateway.dialects.openai_stream import StreamWatcher
-from gateway.dialects.openai_synth import compose, synthesise
+from gateway.dialects.openai_synth import compose, cut_short, synthesise
 from gateway.dialects.openai_usage import Counts, usage_from, usage_of
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
@@ -129,6 +130,10 @@ class OpenAIChat:
     def watch(self, endpoint: str, rules: StreamRules) -> StreamWatcher:
         """Return a watcher for one stream."""
         return StreamWatcher(rules, finishes=endpoint in _WITH_FINISH)
+
+    def cut_short(self, endpoint: str, began: bytes, choices: Sequence[int], why: str) -> bytes:
+        """Return the end of a stream that is ended before its time."""
+        return cut_short(endpoint, began, choices, why)
 
     def synthesise(self, endpoint: str, body: bytes, include_usage: bool) -> bytes:  # noqa: FBT001
         """Return a whole answer as a valid stream."""

@@ -4,7 +4,7 @@ One typed decode of an event costs less than searching it for the few things tha
 exact: the types admit nothing but a plain chunk, and only what they refuse is taken apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from gateway.core import codec
@@ -276,6 +276,11 @@ class StreamWatcher:
         """Notice an error answer under the event stream's name: the bare body, no frame around it (Gemini)."""
         if body.lstrip()[:1] in {b"{", b"["} and b'"error"' in body:
             self.error = read_error(body, self._rules.secrets)
+
+    @property
+    def open_choices(self) -> Sequence[int]:
+        """Return the choices that have begun and not finished."""
+        return sorted(self._open - self._finished)
 
     def _all_finished(self) -> bool:
         return bool(self._finished) and self._open <= self._finished

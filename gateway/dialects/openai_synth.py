@@ -1,10 +1,11 @@
 """Writes a whole answer as a stream, for an upstream that ignored `stream`; what the answer holds is not lost."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from gateway.core import clock, codec
 from gateway.core.errors import GatewayError, UpstreamError
-from gateway.dialects.sse import frame
+from gateway.dialects.sse import frame, parse_event, split_events
 
 _DONE = b"data: [DONE]\n\n"
 _KINDS = {"chat": "chat.completion.chunk", "completions": "text_completion"}
@@ -68,6 +69,30 @@ def compose(endpoint: str, model: str, text: str, request_id: str) -> bytes:
             "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
         }
     )
+
+
+def cut_short(endpoint: str, began: bytes, choices: Sequence[int], why: str) -> bytes:
+    """Return finish chunks with `length` and the warning, and the end; named like the events it began with."""
+    head: dict[str, Any] = {}
+    for event in split_events(began):
+        try:
+            chunk = codec.as_object(codec.decode(parse_event(event)[1] or b"")) or {}
+        except codec.JSONError:
+            continue
+        head.update({key: chunk[key] for key in (*_ON_EACH, "object") if chunk.get(key)})
+    head.setdefault("object", _KINDS.get(endpoint, ""))
+    last: dict[str, Any] = {"delta": {}} if endpoint == "chat" else {"text": ""}
+    frames = [
+        _frame(
+            {
+                **head,
+                "choices": [{"index": index, **last, "finish_reason": "length"}],
+                "gateway": {"warnings": [why]},
+            }
+        )
+        for index in choices or (0,)
+    ]
+    return b"".join((*frames, _DONE))
 
 
 def _finish_of(choice: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import re
 
 from gateway.core import clock
+from gateway.core.call import Meter
 from gateway.core.errors import GatewayError, UpstreamError
 from gateway.core.needs import Needs
 from gateway.core.reply import BeforeEnd
@@ -31,6 +32,7 @@ class EventStream:
         "_answer",
         "_attempt",
         "_before_end",
+        "_began",
         "_failure",
         "_first",
         "_outcome",
@@ -49,7 +51,7 @@ class EventStream:
         self._answer = answer
         self._attempt = attempt
         self._watcher = attempt.watcher = watcher
-        self._first = b""
+        self._first = self._began = b""
         self._failure: Refusal | None = None
         self._outcome = ""
         self._before_end: list[BeforeEnd] | None = None
@@ -78,7 +80,7 @@ class EventStream:
                 raise UpstreamError(
                     "upstream_invalid_response", phase="body", detail="too much to hold back"
                 )
-        self._first = first
+        self._first = self._began = first
         self._attempt.run.first_chunk_at = clock.monotonic()
 
     async def next(self) -> bytes:
@@ -111,7 +113,13 @@ class EventStream:
         if self._failure is not None:
             raise self._failure
         answer, watcher = self._answer, self._watcher
+        meter = self._attempt.meter
         while True:
+            if meter is not None and self._is_due(meter):
+                attempt = self._attempt
+                why = await meter.more(watcher.events, attempt.received)
+                if why:
+                    return self._cut_short(why)
             data = await answer.read()
             if not data:
                 rest = watcher.end(answer.complete)
@@ -130,6 +138,19 @@ class EventStream:
                 return out
             if out:
                 return out
+
+    def _is_due(self, meter: Meter) -> bool:
+        return self._watcher.events >= meter.at or self._attempt.received >= meter.at_bytes
+
+    def _cut_short(self, why: str) -> bytes:
+        """End an answer that may not go on: complete for the caller, with the reason that it is no longer."""
+        attempt, watcher = self._attempt, self._watcher
+        attempt.run.warn(why)
+        self.finished = True
+        attempt.end("budget_exceeded")
+        self._answer.abort()
+        dialect = attempt.target.account.dialect
+        return dialect.cut_short(attempt.run.endpoint, self._began, watcher.open_choices, why)
 
     def _break(self, out: bytes) -> bytes:
         assert self._watcher.error is not None  # noqa: S101  the caller looked

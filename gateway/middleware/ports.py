@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.core.counting import Counters, Hold
 from gateway.core.latency import Latencies
@@ -17,6 +17,10 @@ class Settler(Protocol):
     @property
     def lease_s(self) -> float:
         """How long a reservation outlives its process."""
+        ...
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
         ...
 
     def watch(self, tenant: str) -> None:
@@ -34,6 +38,13 @@ class Settler(Protocol):
         ...
 
 
+class Offline(NamedTuple):
+    """Counters of this process alone, for the time in which the shared ones do not answer."""
+
+    counters: Counters
+    settler: Settler
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The ports of one process, kept over reloads. `on_state_down` is `closed` or `open`."""
@@ -45,3 +56,4 @@ class Ports:
     on_state_down: str = "closed"
     repeats: RepeatBudgets = field(default_factory=RepeatBudgets)
     latencies: Latencies = field(default_factory=Latencies)
+    offline: Offline | None = None

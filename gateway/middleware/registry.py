@@ -15,8 +15,10 @@ class Row(NamedTuple):
 
 
 KINDS: dict[str, Row] = {
+    "budget": Row("gateway.middleware.budget", "Budget", guards=True),
     "fallback": Row("gateway.middleware.fallback.layer", "Fallback"),
     "hedge": Row("gateway.middleware.hedge", "Hedge"),
+    "limits": Row("gateway.middleware.limits", "Limits", guards=True),
     "retry": Row("gateway.middleware.retry", "Retry"),
 }
 
