@@ -69,7 +69,7 @@ class Worker:
         self._engine = Engine(self._metrics, redactor, self._state.book)
         ports = self._state.ports(self._metrics)
         chains = Chains(self._engine.trip, ports)
-        self.health = HealthBook(self._metrics.target_health)
+        self.health = HealthBook(self._metrics.target_health, self._state.permits)
         compiler = Compiler(self._client, self.health, local_door, redactor, chains)
         self._generations = Generations(
             compiler.compile, self._client.retain, lambda: self._inflight.runs

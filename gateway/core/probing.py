@@ -16,6 +16,10 @@ class ProbePermits(Protocol):
         """Give a lease back early; returns at once."""
         ...
 
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
+
 
 class LocalPermits:
     """Leases among the holders of one object: the default of a process."""
@@ -34,3 +38,6 @@ class LocalPermits:
     def release(self, target_key: str) -> None:
         """Give the lease back."""
         self._until.pop(target_key, None)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""

@@ -1,4 +1,4 @@
-"""Whose data it is: the only builder of storage keys. No key can be made without a tenant (T-16)."""
+"""Whose data it is: the only builder of storage keys. No key of callers' data is made without a tenant (T-16)."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,6 +23,11 @@ class Scope:
         What callers write (users, sessions, idempotency keys) goes through `digest` first.
         """
         return ":".join((f"gw:{{{self.tenant}}}", kind, *parts))
+
+
+def common_key(kind: str, *parts: str) -> str:
+    """Return the storage key of what belongs to no tenant: nothing of a caller's may be kept there."""
+    return ":".join(("gw:{-}", kind, *parts))
 
 
 def digest(*texts: str) -> str:
