@@ -1,6 +1,7 @@
 """The chart as Helm itself renders it, and what Kubernetes says of the result; nothing is fetched."""
 
 import copy
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -138,14 +139,27 @@ def plain_environ(resources: Sequence[Resource], secrets: Mapping[str, str]) -> 
     return found
 
 
-def mount(config_map: Resource, folder: Path) -> Path:
-    """Lay a ConfigMap into a folder as the kubelet does: links into a hidden version of it."""
-    version = folder / "..2026_11_30_12_00_00.1"
-    version.mkdir(parents=True)
-    for name, text in config_map["data"].items():
-        (version / name).write_text(text, encoding="utf-8")
-        (folder / name).symlink_to(Path("..data", name))
-    (folder / "..data").symlink_to(version.name)
+def mount(config_map: Resource, folder: Path, version: int = 1) -> Path:
+    """Lay a ConfigMap into a folder as the kubelet does, in the place of an older version.
+
+    Names are links into `..data`, which is a link to a hidden folder and is replaced in one step.
+    """
+    data, own = config_map["data"], folder / f"..2026_11_30_12_00_00.{version}"
+    own.mkdir(parents=True)
+    for name, text in data.items():
+        (own / name).write_text(text, encoding="utf-8")
+    link = folder / "..data"
+    old = link.resolve() if link.is_symlink() else None
+    (folder / "..data_tmp").symlink_to(own.name)
+    (folder / "..data_tmp").rename(link)
+    for name in data:
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(Path("..data", name))
+    for each in folder.iterdir():
+        if each.is_symlink() and not each.exists():
+            each.unlink()
+    if old is not None:
+        shutil.rmtree(old)
     return folder
 
 

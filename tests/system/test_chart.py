@@ -2,9 +2,12 @@
 
 import signal
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -25,7 +28,7 @@ from tests.support.chart import (
     render,
     validate,
 )
-from tests.support.gateway import http, run_cli, run_gateway
+from tests.support.gateway import http, run_cli, run_gateway, wait_for
 from tests.support.shared import ROOT
 
 pytestmark = pytest.mark.bug("K42")
@@ -238,44 +241,74 @@ CONFIG: dict[str, Any] = {
 KEY = "sk-chart-0123456789abcdefghij"
 
 
-@pytest.mark.fault("L-1")
-@pytest.mark.slow
-def test_the_rendered_pod_serves_passes_its_probes_and_leaves(tmp_path: Path) -> None:
-    values = {
+SECRETS = {"keys/acme": KEY, "admin/key": "sk-admin-0123456789abcdef"}
+
+
+def pod(**more: Any) -> dict[str, Any]:
+    """Return values of a pod that can be run here."""
+    env = {"ACME": {"secret": "keys", "key": "acme"}}
+    return {
         "config": CONFIG,
         "admin": {"secret": "admin"},
-        "secrets": {"env": {"ACME": {"secret": "keys", "key": "acme"}}},
+        "secrets": {"env": env},
         "drain": {"announceSeconds": 0},
+        **more,
     }
-    resources = render(values)
-    secrets = {"keys/acme": KEY, "admin/key": "sk-admin-0123456789abcdef"}
-    own = container(resources)
-    folder = mount(one(resources, "ConfigMap"), tmp_path / "config")
-    arguments = [str(folder) if each == "/config" else each for each in own["args"][1:]]
-    free = {f"GATEWAY_SERVER__{name}": _free_port() for name in ("PORT", "ADMIN__PORT")}
-    environ = {**plain_environ(resources, secrets), **free, "XDG_DATA_HOME": str(tmp_path / "data")}
 
-    assert own["args"] == ["serve", "--config", "/config"]
-    checked = run_cli("check", str(folder), folder=tmp_path, environ=environ)
+
+@contextmanager
+def run_pod(resources: list[Resource], folder: Path) -> Generator[dict[str, str]]:
+    """Run what the deployment says with free ports; yields the address of each named port."""
+    config = mount(one(resources, "ConfigMap"), folder / "config")
+    own = container(resources)
+    arguments = [str(config) if each == "/config" else each for each in own["args"][1:]]
+    free = {f"GATEWAY_SERVER__{name}": _free_port() for name in ("PORT", "ADMIN__PORT")}
+    environ = {**plain_environ(resources, SECRETS), **free, "XDG_DATA_HOME": str(folder / "data")}
+    checked = run_cli("check", str(config), folder=folder, environ=environ)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    with (
-        run_gateway(None, tmp_path, arguments=arguments, environ=environ) as gateway,
-        http() as client,
-    ):
-        urls = {
+    with run_gateway(None, folder, arguments=arguments, environ=environ) as gateway:
+        yield {
             "http": f"http://127.0.0.1:{free['GATEWAY_SERVER__PORT']}",
             "admin": f"http://127.0.0.1:{free['GATEWAY_SERVER__ADMIN__PORT']}",
         }
+        assert gateway.process.stop(signal.SIGTERM) == 0
+
+
+def ask(client: httpx2.Client, url: str, model: str) -> int:
+    answer = client.post(
+        f"{url}/v1/chat/completions",
+        headers={"authorization": f"Bearer {KEY}"},
+        json={"model": model, "messages": [{"role": "user", "content": "hi"}]},
+    )
+    return answer.status_code
+
+
+@pytest.mark.fault("L-1")
+@pytest.mark.slow
+def test_the_rendered_pod_serves_passes_its_probes_and_leaves(tmp_path: Path) -> None:
+    resources = render(pod())
+    own = container(resources)
+
+    assert own["args"] == ["serve", "--config", "/config"]
+    with run_pod(resources, tmp_path) as urls, http() as client:
         for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
             get = own[probe]["httpGet"]
             assert client.get(urls[get["port"]] + get["path"]).status_code == 200
-        answer = client.post(
-            f"{urls['http']}/v1/chat/completions",
-            headers={"authorization": f"Bearer {KEY}"},
-            json={"model": "echo", "messages": [{"role": "user", "content": "hi"}]},
-        )
-        assert answer.status_code == 200
-        assert gateway.process.stop(signal.SIGTERM) == 0
+        assert ask(client, urls["http"], "echo") == 200
+
+
+@pytest.mark.fault("L-13")
+@pytest.mark.slow
+def test_a_changed_config_map_arrives_in_the_running_pod(tmp_path: Path) -> None:
+    models = "models: {second: {targets: [{provider: echo, model: echo}]}}"
+    tenants = {"acme": {"keys": [{"id": "web", "secret": "env:ACME"}], "models": ["second"]}}
+    changed = {**CONFIG, "models.yaml": models, "tenants.yaml": {"tenants": tenants}}
+
+    with run_pod(render(pod()), tmp_path) as urls, http() as client:
+        assert ask(client, urls["http"], "second") == 404
+        mount(one(render(pod(config=changed)), "ConfigMap"), tmp_path / "config", version=2)
+        wait_for(lambda: ask(client, urls["http"], "second") == 200, 20)
+        assert ask(client, urls["http"], "echo") == 404
 
 
 def _free_port() -> str:
