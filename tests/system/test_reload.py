@@ -183,7 +183,7 @@ def test_settings_that_need_a_restart_are_named_and_the_rest_is_used(
         assert OTHER not in site.gateway.process.err
 
 
-@pytest.mark.fault("L-11", "L-4")
+@pytest.mark.fault("L-11", "L-6")
 def test_a_worker_that_crashes_comes_back_with_what_is_in_use(tmp_path: Path) -> None:
     """Whatever the files say by then: mistakes, or another place for keys."""
     with live(tmp_path, configuration(2)) as site:
@@ -222,7 +222,7 @@ def test_a_worker_that_does_not_answer_holds_nobody_up_for_ever(tmp_path: Path) 
 
 
 @WORKERS
-@pytest.mark.bug("K27")
+@pytest.mark.contract("I6")
 def test_a_revoked_key_is_refused_within_five_seconds_and_after_reloads(
     tmp_path: Path, workers: int
 ) -> None:

@@ -122,7 +122,7 @@ def test_nothing_is_let_go_while_a_snapshot_is_being_compiled() -> None:
     assert line.generations.retire() == 0
 
 
-@pytest.mark.bug("K27")
+@pytest.mark.contract("I6")
 def test_a_key_that_was_revoked_during_a_reload_does_not_come_back() -> None:
     line = Line()
     line.generations.prepare(TREE, 2)
