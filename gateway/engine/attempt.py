@@ -160,7 +160,10 @@ class Attempt:
 
     def _succeed(self, now: float) -> None:
         target, key = self.target.health, self.key.health
-        target.succeed(self._target_epoch, now)
+        if target.breaker.state:
+            target.succeed(self._target_epoch, now)
+        else:
+            target.breaker.succeed(self._target_epoch, now)
         if key.breaker.streak or key.breaker.state:
             key.succeed(self._key_epoch, now)
 

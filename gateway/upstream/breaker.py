@@ -41,9 +41,11 @@ class Breaker:
         "_bad",
         "_closed_at",
         "_good",
+        "_good_now",
         "_openings",
         "_probing",
         "_slot",
+        "_slot_ends",
         "_streak_at",
         "_until",
         "epoch",
@@ -60,7 +62,9 @@ class Breaker:
         self.epoch = 0
         self._good = [0] * _BUCKETS
         self._bad = [0] * _BUCKETS
+        self._good_now = 0
         self._slot = 0
+        self._slot_ends = 0.0
         self.streak = 0
         self._streak_at = 0.0
         self._openings = 0
@@ -76,10 +80,9 @@ class Breaker:
             self._close(now)
             return True
         self.streak = 0
-        slot = int(now * _BUCKETS / self.rules.window_s)
-        if slot != self._slot:
-            self._advance(slot)
-        self._good[slot % _BUCKETS] += 1
+        if now >= self._slot_ends:
+            self._advance(now)
+        self._good_now += 1
         return False
 
     def fail(self, epoch: int, now: float) -> bool:
@@ -129,29 +132,38 @@ class Breaker:
 
     def counts(self, now: float) -> tuple[int, int]:
         """Return calls and failures in the window."""
-        slot = int(now * _BUCKETS / self.rules.window_s)
+        slot = self._slot_of(now)
         fresh = [old % _BUCKETS for old in range(slot - _BUCKETS + 1, self._slot + 1)]
         bad = sum(self._bad[each] for each in fresh)
-        return sum(self._good[each] for each in fresh) + bad, bad
+        good = sum(self._good[each] for each in fresh) + (self._good_now if fresh else 0)
+        return good + bad, bad
 
     def _is_enough(self, now: float) -> bool:
         rules = self.rules
         self.streak = self.streak + 1 if now - self._streak_at <= rules.window_s else 1
         self._streak_at = now
-        slot = int(now * _BUCKETS / rules.window_s)
-        self._advance(slot)
-        self._bad[slot % _BUCKETS] += 1
+        self._advance(now)
+        self._bad[self._slot % _BUCKETS] += 1
         if self.streak >= rules.failures:
             return True
         bad = sum(self._bad)
-        calls = sum(self._good) + bad
+        calls = sum(self._good) + self._good_now + bad
         return calls >= rules.min_calls and bad >= rules.ratio * calls
 
-    def _advance(self, slot: int) -> None:
-        """Empty the buckets between the last one written and this one."""
+    def _slot_of(self, now: float) -> int:
+        return int(now * _BUCKETS / self.rules.window_s)
+
+    def _advance(self, now: float) -> None:
+        """Go on to the bucket of this time; those in between are empty."""
+        slot = self._slot_of(now)
+        if slot <= self._slot:
+            return
+        self._good[self._slot % _BUCKETS] += self._good_now
+        self._good_now = 0
         for old in range(max(self._slot + 1, slot - _BUCKETS + 1), slot + 1):
             self._good[old % _BUCKETS] = self._bad[old % _BUCKETS] = 0
         self._slot = slot
+        self._slot_ends = (slot + 1) * self.rules.window_s / _BUCKETS
 
     def _open(self, now: float) -> None:
         rules = self.rules
@@ -167,6 +179,7 @@ class Breaker:
         self.streak = 0
         self._good = [0] * _BUCKETS
         self._bad = [0] * _BUCKETS
+        self._good_now = 0
         self._enter(CLOSED)
 
     def _enter(self, state: int) -> None:
