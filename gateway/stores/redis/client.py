@@ -151,17 +151,15 @@ class Client:
     ) -> Reply:
         if self._link is None:
             raise _refused("the connection to redis is closed")
-        place = self._link.place
-        deadline = asyncio.get_running_loop().time() + self._link.limits.command_s
+        place, limits = self._link.place, self._link.limits
+        deadline = asyncio.get_running_loop().time() + limits.command_s
         node = place.find(key)
         if node is None:
             await place.learn(deadline)
             node = place.find(key)
-            if node is None:
-                raise _refused("no node of the cluster serves the key")
         pending = Pending(parts, deadline, server_at=server_at, again=again)
-        reply: Reply = None
-        for _ in range(_HOPS):
+        hops = 0
+        while node is not None and hops < _HOPS:
             node.submit(pending)
             reply = await pending.future
             if type(reply) is not ReplyError:
@@ -171,20 +169,22 @@ class Client:
             match words[0]:
                 case "NOSCRIPT" if script is not None:
                     pending.parts = ("EVAL", script.source, *parts[2:])
+                    hops += 1
                 case "MOVED" | "ASK":
                     node = place.redirect(node, words)
                     pending.asking = words[0] == "ASK"
-                case "TRYAGAIN":  # the slot moves just now, and its keys are on both sides
+                    hops += 1
+                case "TRYAGAIN" if asyncio.get_running_loop().time() + _AGAIN_S < deadline:
+                    # The slot moves just now, and its keys are on both sides.
                     await asyncio.sleep(_AGAIN_S)
+                    node = place.find(key)
                 case word:
                     if word in _NOT_SERVING:
                         node.drop(f"cannot be used: {reply}")
                     elif word == "CLUSTERDOWN":
                         place.refresh()
                     raise _refused(f"{node.name}: {reply}")
-            if node is None:
-                break
-        raise _refused(f"redis sent the call on too often: {reply}")
+        raise _refused("no node of redis serves the key")
 
     def use(self, url: str) -> None:
         """Log in as this address says from the next connection on (RS-11); the hosts stay as they were."""
