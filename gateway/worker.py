@@ -98,8 +98,9 @@ class Worker:
         await asyncio.to_thread(self._generations.commit)
         before, self._tree = self._tree, self._generations.tree
         server, telemetry = self._tree.server, self._tree.telemetry
-        self._handler.adopt(*self._settings())
-        self._edge.limits = self._limits()
+        if server != before.server or _is_shared(self._tree) != _is_shared(before):
+            self._handler.adopt(*self._settings())
+            self._edge.limits = self._limits()
         self.drain.adopt(server.drain_s, server.announce_s)
         self._sink.log_bodies = telemetry.log_bodies
         if telemetry.log_level != before.telemetry.log_level:
@@ -174,8 +175,9 @@ class Worker:
             request_timeout_s=server.request_timeout_s,
             is_open=self._tree.stores.on_state_down == "open",
         )
-        is_shared = len(self._tree.tenants) > 1
-        admission = Admission(server.max_in_flight, server.request_timeout_s, is_shared)
+        admission = Admission(
+            server.max_in_flight, server.request_timeout_s, _is_shared(self._tree)
+        )
         return kinds, admission, idempotency
 
     def _limits(self) -> ConnectionLimits:
@@ -227,3 +229,7 @@ class Worker:
 async def _all_closed(listeners: Iterable[Listener]) -> None:
     for listener in listeners:
         await listener.wait_closed()
+
+
+def _is_shared(tree: Tree) -> bool:
+    return len(tree.tenants) > 1

@@ -58,7 +58,9 @@ class Source:
         try:
             return Loaded(self.load(files), files)
         except ConfigError as error:
-            return error
+            # Kept as a value: what its traceback holds would live as long.
+            error.__context__ = None
+            return error.with_traceback(None)
 
 
 @dataclass(frozen=True, slots=True)
