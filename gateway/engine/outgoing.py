@@ -60,7 +60,7 @@ class JsonOriginal(NamedTuple):
         if not name:
             del edited.fields["model"]
         if edited.warnings:
-            run.warnings.extend(edited.warnings)
+            run.warnings.extend(each for each in edited.warnings if each not in run.warnings)
         path = account.row.target_path(account.base_path, self.path, name, account.api_version)
         body = codec.join(edited.fields)
         return Outgoing(b"POST", path, _JSON, body, self.watched, edited.hide_usage)

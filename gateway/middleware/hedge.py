@@ -75,6 +75,7 @@ class Hedge(Middleware):
 
     async def _race(self, call: Call, proceed: Proceed, after_s: float) -> Reply:
         """Call on in this task; a second task is only made when the call is slow."""
+        deadline = call.run.deadline
         async with asyncio.TaskGroup() as group:
             race = _Race(group, call, proceed, self._may_hedge)
             try:
@@ -84,6 +85,7 @@ class Hedge(Middleware):
                 await race.forget()  # the group ends what still runs
                 raise
         if race.second is not None:
+            call.run.deadline = deadline  # layers inside both calls may each have moved it
             outcome = "none" if reply is None else "first" if reply is first else "second"
             self._count(call, outcome)
         if reply is not None:

@@ -291,6 +291,36 @@ async def test_a_request_too_long_for_the_first_model_goes_to_a_larger_one(
     assert (answer.status_code, models.order) == (200, ["m2"])
 
 
+@pytest.mark.bug("K11", "K34")
+async def test_warnings_are_about_the_request_that_was_answered(tmp_path: Path) -> None:
+    def other(config: dict[str, Any]) -> None:
+        strict = {**config["providers"]["up"], "kind": "mistral"}
+        config["providers"]["strict"] = strict
+        config["models"]["m1"]["targets"] = [{"provider": "strict", "model": "m1"}]
+
+    chain = [*fallback(), {"retry": {**QUICK, "max_retries": 1}}]
+    async with chained(tmp_path, chain, config=other, m1=[refuse(503)], m2=[said()]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(ask(logit_bias={"1": 1}, store=True))
+
+    assert models.order == ["m1", "m1", "m2"]
+    assert answer.headers["x-gateway-warnings"] == "fallback: m2 answered after m1 had failed"
+
+
+@pytest.mark.bug("K34")
+async def test_a_warning_stands_once_however_often_it_was_tried(tmp_path: Path) -> None:
+    def other(config: dict[str, Any]) -> None:
+        config["providers"]["up"]["kind"] = "mistral"
+
+    chain = [{"retry": dict(QUICK)}]
+    async with chained(tmp_path, chain, config=other, m1=[refuse(503), said()]) as (gateway, _):
+        answer = await gateway.post(ask(logit_bias={"1": 1}))
+
+    assert answer.headers["x-gateway-warnings"].count("logit_bias") == 1
+
+
 async def test_a_target_may_fit_a_pattern(tmp_path: Path) -> None:
     def pattern(config: dict[str, Any]) -> None:
         config["models"]["m*"] = {"targets": [{"provider": "up", "model": "*"}]}

@@ -131,6 +131,7 @@ class Fallback(Middleware):
         """Make the call; when it fails, go through the other models."""
         if self.shadow:
             return await self._watch(call, proceed)
+        noted = len(call.run.warnings)
         try:
             is_last = self._pace is not None and not self._others(call)
             return await self._try(call.copy(), proceed, is_last=is_last)
@@ -138,10 +139,12 @@ class Fallback(Middleware):
             if not self._moves_on(call, error):
                 raise
             first = error
+        del call.run.warnings[noted:]
         return await self._cascade(call, proceed, first)
 
     async def _cascade(self, call: Call, proceed: Proceed, first: GatewayError) -> Reply:
         failed, failure = call.model, first
+        noted = len(call.run.warnings)
         through = proceed if self._options.through_inner else self._direct
         targets = self._others(call)
         for index, target in enumerate(targets):
@@ -159,6 +162,7 @@ class Fallback(Middleware):
                 if is_last or not self._moves_on(call, error):
                     raise _marked(error, first) from None
                 failed, failure = model, error
+                del call.run.warnings[noted:]  # they were about a request that came to nothing
                 continue
             self._note(call, failed, model, failure)
             call.run.warn(f"{self.id}: {model.name} answered after {call.model.name} had failed")
