@@ -17,7 +17,16 @@ _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")
 _URL_PATH = re.compile(r"(?:/(?!/)(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})*)*\Z")
 _DOT_SEGMENT = re.compile(r"(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:/|%2f|%5c|\Z)", re.IGNORECASE)
-STATE_SCHEMES = ("memory",)
+STATE_SCHEMES = (
+    "memory",
+    "redis",
+    "rediss",
+    "unix",
+    "redis+cluster",
+    "rediss+cluster",
+    "redis+sentinel",
+    "rediss+sentinel",
+)
 DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
 _POSTGRES_SCHEMES = DATABASE_SCHEMES[2:]
 _POSTGRES_HOST = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
@@ -27,9 +36,6 @@ _POSTGRES = re.compile(
     r"(?:/[^@/?#\s]*)?(?P<query>(?:\?[^#\s]*)?)\Z",
     re.ASCII,
 )
-_LATER = frozenset({
-    "redis", "rediss", "redis+cluster", "redis+sentinel", "unix",
-})  # fmt: skip
 
 
 def _state(url: MaskedUrl) -> MaskedUrl:
@@ -43,11 +49,7 @@ def _database(url: MaskedUrl) -> MaskedUrl:
 def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
     if url.scheme not in known:
         words = {"scheme": url.scheme, "known": ", ".join(known)}
-        if url.scheme in _LATER:
-            message = "{scheme} is not in this version: must begin with one of: {known}"
-        else:
-            message = "must begin with one of: {known}"
-        raise PydanticCustomError("scheme", message, words)
+        raise PydanticCustomError("scheme", "must begin with one of: {known}", words)
     if url.scheme == "memory" and url.reveal() != "memory":
         raise PydanticCustomError("scheme", "memory takes no address")
     if url.scheme == "sqlite":
@@ -182,7 +184,9 @@ class Stores(Block):
 
     state: Annotated[MaskedUrl, AfterValidator(_state)] = Field(
         default_factory=lambda: MaskedUrl("memory"),
-        description="Counters and limits: `memory`, the only one in this version.",
+        description="Counters, limits and idempotency keys: `memory` for one process, else `redis://HOST:PORT/N`, "
+        "`rediss://` over TLS, `unix://PATH`, `redis+cluster://HOST:PORT,HOST:PORT` or "
+        "`redis+sentinel://HOST:PORT,HOST:PORT/SERVICE`. REDIS_URL is read when nothing is written.",
         json_schema_extra={"default": "memory"},
     )
     database: Annotated[MaskedUrl, AfterValidator(_database)] = Field(
@@ -192,10 +196,17 @@ class Stores(Block):
         "DATABASE_URL is read when nothing is written and it names one of these.",
         json_schema_extra={"default": "sqlite:gateway.db"},
     )
+    lease_s: float = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="How long a reservation of budgets and limits outlives the process that made it; then what the "
+        "ledger knows of its run is charged, else all of it.",
+    )
     on_state_down: Literal["closed", "open"] = Field(
         default="closed",
         description="What budgets and limits do while the state store is down: refuse (`closed`) "
-        "or let pass (`open`). Without effect in this version.",
+        "or let pass within a small allowance of each process (`open`).",
     )
 
 

@@ -20,8 +20,6 @@ BASE: dict[str, Any] = {
 WRITTEN: list[tuple[dict[str, Any], str]] = [
     ({"telemetry": {"otlp_endpoint": "http://127.0.0.1:4318"}}, "telemetry.otlp_endpoint: "),
     ({"telemetry": {"log_bodies": True}}, "telemetry.log_bodies: "),
-    ({"stores": {"on_state_down": "closed"}}, "stores.on_state_down: "),
-    ({"prices": {"echo/echo": {"input": 1, "output": 2}}}, "prices: "),
     (
         {"tenants": {"team": {"models": ["echo"], "agents": {"support": {"model": "echo"}}}}},
         "tenants.team.agents: ",
@@ -71,7 +69,7 @@ def test_a_variable_is_named_like_a_written_setting(tmp_path: Path) -> None:
 
 
 def test_a_variable_that_was_left_aside_is_named_in_the_plan(tmp_path: Path) -> None:
-    tree = tree_of(tmp_path, {}, REDIS_URL="redis://h/0")
+    tree = tree_of(tmp_path, {}, REDIS_URL="fakeredis://h/0")
 
     assert [note.partition(" ")[0] for note in describe(tree)["notes"]] == ["REDIS_URL"]
 

@@ -66,7 +66,7 @@ def test_reports_every_mistake_at_once_in_the_order_of_places(check_text: Check)
     found = check_text(
         """\
         server: {prot: 1, workers: 0, admin: {port: 70000}}
-        stores: {state: rediss, on_state_down: opeen}
+        stores: {state: memcached, on_state_down: opeen}
         providers:
           a: {kind: opanai, timeout: {conect_s: 1, idle_s: "5"}}
           b: {kind: openai, api_key: env:UNSET}
@@ -208,7 +208,7 @@ def test_an_account_is_relayed_to_one_tenant(check_text: Check) -> None:
         ("stores: {database: 'sqlite:///x'}", "9:20: stores.database: must be sqlite:FILE"),
         ("stores: {database: 'mysql://h/d'}", "9:20: stores.database: must begin with one of: memory, sqlite"),
         ("stores: {database: 'postgres:///d'}", "9:20: stores.database: must be postgres://"),
-        ("stores: {state: 'rediss://h/0'}", "9:17: stores.state: rediss is not in this version"),
+        ("stores: {state: 'memcached://h/0'}", "9:17: stores.state: must begin with one of: memory, redis"),
         ("stores: {state: 'memory:x'}", "9:17: stores.state: memory takes no address"),
         ("defaults: {chain: retry}", "9:19: defaults.chain: must be a list"),
         ("prices: {gpt: {input: 1, output: 1}}", '9:10: prices.gpt: the name "gpt" must be provider/model'),

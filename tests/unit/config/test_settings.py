@@ -6,10 +6,12 @@ import pytest
 from gateway.config.errors import ConfigError
 from gateway.config.loader import check, load
 from gateway.config.schema import Tree
+from gateway.config.server import STATE_SCHEMES
 
 LoadText = Callable[..., Tree]
 CheckText = Callable[..., list[str]]
 TEXT = "server: {port: 7000}\n"
+STATES = ", ".join(STATE_SCHEMES)
 
 
 def test_variables_override_the_file(load_text: LoadText) -> None:
@@ -52,8 +54,8 @@ def test_a_whole_block_may_be_json(load_text: LoadText) -> None:
         ("GATEWAY_ADMIN_KEY", "short", "GATEWAY_ADMIN_KEY: server.admin.key: is too short: 16 characters or more"),
         ("GATEWAY_PROVIDERS__X__KIND", "openai", "GATEWAY_PROVIDERS__X__KIND: this variable is not known"),
         ("GATEWAY_TELEMETRY__LOG_BODIES", "yes", "GATEWAY_TELEMETRY__LOG_BODIES: telemetry.log_bodies: must be true or false"),
-        ("GATEWAY_STORES__STATE", "redis://h/1", "GATEWAY_STORES__STATE: stores.state: redis is not in this version: must begin with one of: memory"),
-        ("GATEWAY_STORES__STATE", "localhost:6379", "GATEWAY_STORES__STATE: stores.state: must begin with one of: memory"),
+        ("GATEWAY_STORES__STATE", "memcached://h/1", "GATEWAY_STORES__STATE: stores.state: must begin with one of: " + STATES),
+        ("GATEWAY_STORES__STATE", "localhost:6379", "GATEWAY_STORES__STATE: stores.state: must begin with one of: " + STATES),
         ("GATEWAY_STORES__DATABASE", "mysql://h/d", "GATEWAY_STORES__DATABASE: stores.database: must begin with one of: memory, sqlite, postgres, postgresql"),
         ("DATABASE_URL", "sqlite:///x", "DATABASE_URL: stores.database: must be sqlite:FILE, a path without //"),
     ],
@@ -141,7 +143,7 @@ def test_usual_variables_count_where_nothing_is_written(load_text: LoadText) -> 
 @pytest.mark.parametrize(
     ("name", "value", "note"),
     [
-        ("REDIS_URL", "redis://:canary-J8sKq2Lw@h/0", "REDIS_URL is left aside: stores.state takes memory in this version."),
+        ("REDIS_URL", "fakeredis://:canary-J8sKq2Lw@h/0", "REDIS_URL is left aside: stores.state takes " + " or ".join(STATE_SCHEMES) + " in this version."),
         ("DATABASE_URL", "mysql+x://canary-J8sKq2Lw@h/d", "DATABASE_URL is left aside: stores.database takes memory or sqlite or postgres or postgresql in this version."),
     ],
 )  # fmt: skip
