@@ -360,6 +360,27 @@ async def test_a_shadow_only_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.bug("K09")
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/embeddings", {"model": "m1", "input": "hi"}),
+        ("/v1/completions", {"model": "m1", "prompt": "hi"}),
+        ("/v1/moderations", {"model": "m1", "input": "hi"}),
+        ("/v1/rerank", {"model": "m1", "query": "q", "documents": ["a"]}),
+        ("/v1/images/generations", {"model": "m1", "prompt": "a cat"}),
+    ],
+)
+async def test_calls_of_every_kind_are_tried_again_as_often(
+    path: str, body: dict[str, Any], tmp_path: Path
+) -> None:
+    async with chained(tmp_path, retry(max_retries=2), m1=[refuse(503)]) as (gateway, models):
+        answer = await gateway.post(body, path)
+
+    assert (answer.status_code, models.n()) == (503, 3)
+    assert answer.headers["x-should-retry"] == "false"
+
+
+@pytest.mark.bug("K09")
 async def test_a_retry_around_a_retry_does_not_multiply(tmp_path: Path) -> None:
     chain = [{"retry": {**QUICK, "id": "outer"}}, {"retry": {**QUICK, "max_retries": 1}}]
     async with chained(tmp_path, chain, m1=[refuse(503)]) as (gateway, models):
