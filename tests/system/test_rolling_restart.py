@@ -1,4 +1,4 @@
-"""Replacing replicas behind a balancer: no request of a client that never repeats one is lost (G-3)."""
+"""Replacing replicas behind a balancer: no request is lost, and the ledger of both has every one (G-3)."""
 
 import asyncio
 import random
@@ -14,6 +14,7 @@ import pytest
 from tests.support.balancer import Replica, balancing, roll
 from tests.support.faulty import GOOD, events_of
 from tests.support.pace import WHOLE, provider
+from tests.support.postgres_server import sql
 from tests.support.serving import CHAT, KEY, STREAM
 
 pytestmark = [pytest.mark.contract("G-3"), pytest.mark.bug("K42"), pytest.mark.fault("L-2")]
@@ -69,7 +70,7 @@ class Traffic:
         return "" if right else f"not whole: {answer.text[-200:]}"
 
 
-def config(port: int, **server: Any) -> dict[str, Any]:
+def config(port: int, database: str, **server: Any) -> dict[str, Any]:
     up = {
         "kind": "openai_compatible",
         "base_url": f"http://127.0.0.1:{port}/v1",
@@ -77,6 +78,7 @@ def config(port: int, **server: Any) -> dict[str, Any]:
     }
     return {
         "server": {"announce_s": 1.5, **server},
+        "stores": {"database": database},
         "providers": {"up": up},
         "models": {"m": {"targets": [{"provider": "up", "model": "m-upstream"}]}},
         "tenants": {"acme": {"keys": [{"id": "k", "secret": KEY}], "models": ["m"]}},
@@ -84,12 +86,19 @@ def config(port: int, **server: Any) -> dict[str, Any]:
 
 
 async def restart_under_load(
-    folder: Path, *, requests: int, rounds: int, longest_s: float, workers: int, clients: int
+    folder: Path,
+    database: str,
+    *,
+    requests: int,
+    rounds: int,
+    longest_s: float,
+    workers: int,
+    clients: int,
 ) -> None:
-    """Replace two replicas `rounds` times each while `requests` and more are asked; none may fail."""
+    """Replace two replicas `rounds` times each while `requests` and more are asked: none fails, each is in the ledger."""
     seed = random.randrange(1 << 32)
     async with provider() as port:
-        settings = config(port, workers=workers, drain_s=longest_s + 5)
+        settings = config(port, database, workers=workers, drain_s=longest_s + 5)
         replicas = [Replica(name, settings, folder) for name in ("one", "two")]
         with balancing(replicas, folder) as balancer:
             traffic = Traffic(balancer.port, longest_s, 0.2, seed)
@@ -109,17 +118,26 @@ async def restart_under_load(
             exits = [code for each in replicas for code in each.exits]
     assert traffic.failures == Counter()
     assert exits == [0] * (2 * rounds)
-    assert traffic.plain + traffic.streams >= requests
+    asked = traffic.plain + traffic.streams
+    assert asked >= requests
+    count = "SELECT count(*), count(DISTINCT request_id) FROM gateway_ledger"
+    assert sql(database, count).split() == [f"{asked}|{asked}"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("workers", "rounds"), [(1, 3), (2, 1)], ids=["one worker", "two workers"])
 async def test_no_request_is_lost_while_replicas_are_replaced(
-    tmp_path: Path, workers: int, rounds: int
+    tmp_path: Path, postgres_url: str, workers: int, rounds: int
 ) -> None:
     await restart_under_load(
-        tmp_path, requests=500 * rounds, rounds=rounds, longest_s=2, workers=workers, clients=40
+        tmp_path,
+        postgres_url,
+        requests=500 * rounds,
+        rounds=rounds,
+        longest_s=2,
+        workers=workers,
+        clients=40,
     )
 
 
@@ -127,8 +145,14 @@ async def test_no_request_is_lost_while_replicas_are_replaced(
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_none_of_twenty_thousand_is_lost_over_ten_restarts(
-    tmp_path: Path, workers: int
+    tmp_path: Path, postgres_url: str, workers: int
 ) -> None:
     await restart_under_load(
-        tmp_path, requests=20_000, rounds=10, longest_s=20, workers=workers, clients=120
+        tmp_path,
+        postgres_url,
+        requests=20_000,
+        rounds=10,
+        longest_s=20,
+        workers=workers,
+        clients=120,
     )
