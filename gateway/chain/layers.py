@@ -28,6 +28,8 @@ from gateway.telemetry.cells import Registry
 from gateway.telemetry.metrics import Metrics
 from gateway.version import VERSION
 
+_APART = "{} would be kept by each worker for itself: set stores.state to a Redis address, or server.workers to 1"
+
 
 class Chains:
     """What all chains of a process are built with: the model call inside, and the ports."""
@@ -39,7 +41,9 @@ class Chains:
     def builder(self, tree: Tree, models: Mapping[str, ModelRef]) -> "ChainBuilder":
         """Return the builder for one configuration."""
         folder = Path(tree.sources[0]).parent if tree.sources else Path()
-        return ChainBuilder(self._trip, self._ports, models, folder)
+        builder = ChainBuilder(self._trip, self._ports, models, folder)
+        builder.is_apart = tree.server.workers > 1 and tree.stores.state.reveal() == "memory"
+        return builder
 
 
 @cache
@@ -72,6 +76,8 @@ class ChainBuilder:
         self.mistakes: list[Mistake] = []
         self.findings: dict[str, list[Finding]] = {}
         self.built: dict[str, Chain] = {}
+        self.is_apart = False
+        """Whether each of several processes would count for itself (K18)."""
 
     def build(self, tenant: str, entries: Iterable[ChainEntry], agent: str = "") -> Chain:
         """Return the chain of a tenant or agent; what is wrong with it is added to `mistakes`."""
@@ -83,6 +89,9 @@ class ChainBuilder:
             if finding.rule.result == REJECT:
                 self._complain(finding.entry, str(finding))
         active = [entry for entry in chain if entry.kind not in PENDING or entry.kind in KINDS]
+        for entry in active:
+            if self.is_apart and entry.kind in KINDS and KINDS[entry.kind].guards:
+                self._complain(entry, _APART.format(entry.id))
         built = (self.layer(tenant, agent, entry) for entry in active)
         layers = [layer for layer in built if layer is not None]
         conditions = {entry.id: entry.when for entry in active}
