@@ -24,7 +24,7 @@ from gateway.server.routes import Route
 from tests.support.shared import ROOT
 
 DOCS = ROOT / "docs"
-OPTIONS = ("retry", "fallback", "hedge")
+OPTIONS = ("retry", "fallback", "hedge", "limits", "budget")
 """Kinds of middleware whose pages have a table of their options."""
 PAGES = (
     "api.md",
