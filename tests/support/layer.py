@@ -28,6 +28,7 @@ class NamedModel:
     name: str
     context_tokens: int | None = None
     max_output_tokens: int | None = None
+    usual_output_tokens: int | None = None
 
     def at(self, name: str) -> "NamedModel":
         """Return a model of this name."""
