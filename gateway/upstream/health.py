@@ -6,13 +6,13 @@ Kept by identity, so a reload that does not touch a target keeps what was learne
 import math
 from collections.abc import Callable
 from hashlib import blake2b
-from threading import Lock
+from threading import RLock
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from gateway.core import clock
 from gateway.core.probing import LocalPermits, ProbePermits
-from gateway.upstream.breaker import NAMES, Breaker, BreakerRules
+from gateway.upstream.breaker import CLOSED, NAMES, Breaker, BreakerRules
 from gateway.upstream.concurrency import ConcurrencyRules, Places
 
 _DECAY_S = 10.0
@@ -86,7 +86,6 @@ class TargetHealth(Guarded):
     __slots__ = (
         "_latency_s",
         "_stamp",
-        "is_shown",
         "model",
         "places",
         "provider",
@@ -111,7 +110,6 @@ class TargetHealth(Guarded):
         super().__init__(name, Breaker(rules, show), permits or LocalPermits())
         self.places = Places(bounds, show)
         self.turn = 0
-        self.is_shown = False
         self.waits: dict[KeyHealth, float] = {}
         self._latency_s = _FIRST_GUESS_S
         self._stamp = 0.0
@@ -159,7 +157,6 @@ class TargetHealth(Guarded):
 
     def show(self) -> None:
         """Have whoever watches told how things are."""
-        self.is_shown = True
         if self.breaker.on_change is not None:
             self.breaker.on_change()
 
@@ -218,7 +215,9 @@ class HealthBook:
     def __init__(self, watch: Watch | None = None, permits: ProbePermits | None = None) -> None:
         self._watch = watch
         self._permits = permits or LocalPermits()
-        self._lock = Lock()
+        # A record may be collected, and told of, inside any of the blocks below.
+        self._lock = RLock()
+        self._shown: set[tuple[str, str]] = set()
         self._targets: WeakValueDictionary[tuple[object, ...], TargetHealth]
         self._targets = WeakValueDictionary()
         self._keys: WeakValueDictionary[tuple[object, ...], KeyHealth] = WeakValueDictionary()
@@ -238,20 +237,38 @@ class HealthBook:
             found = self._targets.get(identity)
             if found is not None:
                 return found
-            made = TargetHealth(
+            found = self._targets[identity] = TargetHealth(
                 provider,
                 model,
                 name=f"target:{_digest(provider, model, base_url)}",
                 permits=self._permits,
-                watch=self._watch,
+                watch=self._tell,
                 rules=rules,
                 bounds=bounds,
             )
-            others = [each for each in self._targets.values() if each.name == made.name]
-            self._targets[identity] = made
-        if any(each.is_shown for each in others):
-            made.show()
-        return made
+            finalize(found, self._settle, provider, model).atexit = False
+            self._settle(provider, model)
+        return found
+
+    def _tell(self, provider: str, model: str, state: int, limit: float) -> None:
+        self._shown.add((provider, model))
+        if self._watch is not None:
+            self._watch(provider, model, state, limit)
+
+    def _settle(self, provider: str, model: str) -> None:
+        """Have shown what there is after a record came or went: the newest, or that nothing is amiss."""
+        if (provider, model) not in self._shown or self._watch is None:
+            return
+        with self._lock:
+            left = [
+                each
+                for each in self._targets.values()
+                if (each.provider, each.model) == (provider, model)
+            ]
+        if left:
+            left[-1].show()
+        else:
+            self._watch(provider, model, CLOSED, math.inf)
 
     def key(
         self,

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from hashlib import sha256
+from math import inf
 
 import pytest
 
@@ -122,15 +123,29 @@ def test_changes_are_told_to_who_watches() -> None:
     assert seen == [("up", "m", CLOSED, 9), ("up", "m", OPEN, 9), ("up", "m", OPEN, 4)]
 
 
-def test_a_target_under_new_rules_is_shown_as_it_is() -> None:
+@pytest.mark.parametrize("url", ["http://a", "http://b"])
+def test_a_target_under_new_rules_is_shown_as_it_is(url: str) -> None:
     book, seen = watched()
-    old = book.target("up", "m", rules=RULES)
+    old = book.target("up", "m", "http://a", rules=RULES)
     old.show()
     old.fail(0, 1.0)
-    new = book.target("up", "m", rules=RULES._replace(failures=7))
+    new = book.target("up", "m", url, rules=RULES._replace(failures=7))
 
     assert new.breaker.state == CLOSED
     assert [state for _, _, state, _ in seen] == [CLOSED, OPEN, CLOSED]
+
+
+def test_a_target_that_is_gone_is_not_shown_as_failing() -> None:
+    book, seen = watched()
+    target, other = book.target("up", "m", rules=RULES), book.target("up", "n", rules=RULES)
+    for each in (target, other):
+        each.show()
+        each.fail(0, 1.0)
+    del target, each
+    gc.collect()
+
+    assert seen[-1] == ("up", "m", CLOSED, inf)
+    assert other.breaker.state == OPEN
 
 
 @pytest.mark.bug("K12")
