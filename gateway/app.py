@@ -27,6 +27,7 @@ from gateway.core.ports import KeyStore
 from gateway.lifecycle.drain import Drain
 from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.reload import Reloader
+from gateway.lifecycle.tune import giving_way
 from gateway.server.admin import admin_app
 from gateway.server.control import Answer, Order, Orders, order_of
 from gateway.server.inspection import inspection
@@ -126,7 +127,8 @@ class Post:
 
     def load(self, order: Order) -> Tree:
         """Return the configuration of an order as this process can use it; raises ConfigError."""
-        return pinned(self.running, self.source.load(order.files))
+        with giving_way:
+            return pinned(self.running, self.source.load(order.files))
 
 
 def serve_seat(post: Post, keys: KeyStore, fd: int, metrics: Path) -> int:

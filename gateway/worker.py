@@ -107,7 +107,7 @@ class Worker:
             self._sink.set_level(telemetry.log_level)
             bridge.set_level(telemetry.log_level)
         self._metrics.config_generation.set(self.generation)
-        self._generations.retire()
+        self._retire()
 
     def drop(self) -> None:
         """Forget what was prepared."""
@@ -140,10 +140,13 @@ class Worker:
         """Run something once; a failure is logged."""
         return self._inflight.spawn(work, name)
 
-    async def _retire(self) -> None:
+    async def _keep_retiring(self) -> None:
         while True:
             await asyncio.sleep(_RETIRE_S)
-            self._generations.retire()
+            self._retire()
+
+    def _retire(self) -> None:
+        self._metrics.config_replaced.set(self._generations.retire())
 
     def edge(self) -> Edge:
         """Return what the data listener serves."""
@@ -213,7 +216,7 @@ class Worker:
     def begin(self) -> None:
         """Start the work behind the answers."""
         self.keep(self._follower.run, "key follower")
-        self.keep(self._retire, "old configurations")
+        self.keep(self._keep_retiring, "old configurations")
         for work, name in self._state.loops():
             self.keep(work, name)
 

@@ -1,6 +1,7 @@
 """Loads a configuration: one frozen tree, or every mistake at once."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from gateway.config.build import Origin, build
@@ -41,10 +42,22 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
         environ, known_kinds, known_middleware, overrides or {}, absent_middleware, files
     )
     tree = build(written.root, origin, written.mistakes, whole=written.whole)
-    for provider in tree.providers.values():
-        if provider.ca_file is not None:
-            files.note(Path(provider.ca_file))
-    return place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
+    tree = place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
+    for other in _read_by_others(tree):
+        files.note(other)
+    return tree
+
+
+def _read_by_others(tree: Tree) -> Iterator[Path]:
+    """Yield the files that a configuration names and that are read where they are used."""
+    yield from (Path(each.ca_file) for each in tree.providers.values() if each.ca_file is not None)
+    folder = Path(tree.sources[0]).parent if tree.sources else Path()
+    chains = [tree.defaults.chain, *tree.stacks.values()]
+    for tenant in tree.tenants.values():
+        chains += [tenant.chain or (), *(agent.chain or () for agent in tenant.agents.values())]
+    for entry in chain.from_iterable(chains):
+        if entry.plugin:
+            yield folder / entry.plugin.rpartition(":")[0]
 
 
 def check(

@@ -239,6 +239,11 @@ _ROWS = (
         "1 while the configuration on disk is not in use because it has mistakes, else 0.",
     ),
     Metric(
+        "gateway_config_replaced",
+        _SUM,
+        "Replaced configurations that running requests may still use; they go with the last of these.",
+    ),
+    Metric(
         "gateway_loop_lag_seconds",
         _H,
         "How late the event loop ran a timer, in seconds.",

@@ -18,12 +18,20 @@ from gateway.telemetry.cells import OTHER, Counter, Gauge, Histogram, Registry
 class Metrics:
     """The metrics of one process over its registry."""
 
-    __slots__ = ("_registry", "config_generation", "config_stale", "in_flight", "log_lines_lost")
+    __slots__ = (
+        "_registry",
+        "config_generation",
+        "config_replaced",
+        "config_stale",
+        "in_flight",
+        "log_lines_lost",
+    )
 
     def __init__(self, registry: Registry, version: str) -> None:
         self._registry = registry
         self.in_flight = self.gauge("gateway_in_flight_requests")
         self.config_generation = self.gauge("gateway_config_generation")
+        self.config_replaced = self.gauge("gateway_config_replaced")
         self.config_stale = self.gauge("gateway_config_stale")
         self.log_lines_lost = self.counter("gateway_log_lines_lost_total")
         self.gauge("gateway_info", version).set(1.0)

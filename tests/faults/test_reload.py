@@ -117,6 +117,7 @@ async def test_a_stream_ends_on_the_configuration_it_began_with(
         answer = await site.gateway.post(CHAT)
         assert answer.status_code == status
         assert site.retire() == 1, "its connections are still needed"
+        assert site.gateway.count("gateway_config_replaced") == 1
         await reader.read_until(b"tick")
         ticking.ending.set()
         seen += await reader.read_until(LAST_CHUNK)

@@ -169,6 +169,17 @@ async def test_a_file_of_a_secret_is_followed_and_its_text_known_as_one(tmp_path
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_files_that_others_read_are_followed_too(tmp_path: Path) -> None:
+    """Certificates to trust, and plug-ins beside the configuration."""
+    path = tmp_path / "gateway.yaml"
+    up = f"{{kind: openai, api_key: {SECRET}, ca_file: {tmp_path}/ca.pem}}"
+    path.write_text(f"providers: {{up: {up}}}\ndefaults: {{chain: [{{plugin: own.py:Own}}]}}\n")
+    async with watching(path) as (reloader, _):
+        for generation, name in enumerate(("ca.pem", "own.py"), 2):
+            (tmp_path / name).write_text("changed")
+            await until(lambda generation=generation: reloader.generation == generation)
+
+
 async def test_a_file_that_is_being_written_is_waited_for(file: Path) -> None:
     async with watching(file) as (reloader, site):
         with file.open("w") as writing:
