@@ -22,7 +22,7 @@ from gateway.core.ledger import (
 )
 from gateway.stores.sqlite import Database
 from gateway.stores.storable import run, storable
-from gateway.stores.sums import COLUMNS, DAY, GROUPS, Grammar, total_of, usage_of
+from gateway.stores.sums import COLUMNS, DAY, GROUPS, Grammar, Statement, total_of, usage_of
 
 MEMORY_RUNS = 10_000
 _BATCH = 500
@@ -55,8 +55,11 @@ _MIGRATIONS: Final = (
             PRIMARY KEY (tenant, run_id, attempt)
         ) WITHOUT ROWID""",
         "CREATE INDEX gateway_ledger_at ON gateway_ledger (at_ms)",
-        "CREATE INDEX gateway_ledger_tenant ON gateway_ledger (tenant, at_ms)",
-        "CREATE INDEX gateway_ledger_key ON gateway_ledger (tenant, key_id, at_ms)",
+        # What totals add up stands in the index: a month of a tenant is summed without reading its rows.
+        """CREATE INDEX gateway_ledger_tenant
+            ON gateway_ledger (tenant, at_ms, cost_micro, input, output, model)""",
+        """CREATE INDEX gateway_ledger_key
+            ON gateway_ledger (tenant, key_id, at_ms, cost_micro, input, output)""",
         """CREATE INDEX gateway_ledger_user ON gateway_ledger (tenant, user_id, at_ms)
             WHERE user_id <> ''""",
         """CREATE INDEX gateway_ledger_session ON gateway_ledger (tenant, session_id, at_ms)
@@ -68,11 +71,10 @@ _GRAMMAR = Grammar("?{}".format, "date(at_ms / 1000, 'unixepoch')")
 _NAMES = ", ".join(COLUMNS)
 _MARKS = ", ".join("?" * len(COLUMNS))
 # Only names and marks of this file are part of these texts.
-_INSERT = f"INSERT INTO gateway_ledger ({_NAMES}) SELECT {_MARKS} WHERE "
-_REAL = f"{_INSERT} true ON CONFLICT DO NOTHING"
+_REAL = f"INSERT INTO gateway_ledger ({_NAMES}) VALUES ({_MARKS}) ON CONFLICT DO NOTHING"  # noqa: S608
 _EXPIRED = (
-    f"{_INSERT} NOT EXISTS (SELECT 1 FROM gateway_ledger WHERE tenant = ? AND run_id = ?) "  # noqa: S608
-    "ON CONFLICT DO NOTHING"
+    f"INSERT INTO gateway_ledger ({_NAMES}) SELECT {_MARKS} WHERE NOT EXISTS "  # noqa: S608
+    "(SELECT 1 FROM gateway_ledger WHERE tenant = ? AND run_id = ?) ON CONFLICT DO NOTHING"
 )
 _REPLACED = "DELETE FROM gateway_ledger WHERE tenant = ? AND run_id = ? AND kind = ?"
 _OF_RUN = f"SELECT {_NAMES} FROM gateway_ledger WHERE tenant = ? AND run_id = ? ORDER BY attempt"  # noqa: S608
@@ -144,55 +146,70 @@ class SqliteLedger:
     """Rows in a SQLite file, shared by every process that opens it. Calls wait in a thread, never on the loop."""
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path)
-        # At most one thread waits for the file: the others of the process stay free.
-        self._turn = asyncio.Lock()
+        self._desk = _Desk(path)
         try:
-            self._database.migrate("ledger", _MIGRATIONS)
+            self._desk.database.migrate("ledger", _MIGRATIONS)
+            # Reports read much: on a connection of their own they keep no writer waiting.
+            self._reports = _Desk(path)
         except StoreError:
-            self._database.close()
+            self._desk.database.close()
             raise
 
     async def append(self, rows: Sequence[LedgerRow]) -> None:
         """Write rows in short transactions; real ones take the place of `lease_expired`."""
         kept = storable(rows)
         for start in range(0, len(kept), _BATCH):
-            async with self._turn:
-                await asyncio.to_thread(self._append, kept[start : start + _BATCH])
+            await self._desk.append(kept[start : start + _BATCH])
 
     async def total(self, owner: Owner, start_ms: int, end_ms: int) -> Total:
         """Add up the rows of an owner."""
-        text, values = total_of(owner, start_ms, end_ms, _GRAMMAR)
-        ((cost, tokens, calls),) = await self._select(text, values)
+        ((cost, tokens, calls),) = await self._desk.select(
+            total_of(owner, start_ms, end_ms, _GRAMMAR)
+        )
         return Total(cost or 0, tokens or 0, calls)
 
     async def of_run(self, tenant: str, run_id: str) -> Sequence[LedgerRow]:
         """Return the rows of one run in the order of their attempts."""
-        return [_row(values) for values in await self._select(_OF_RUN, (tenant, run_id))]
+        rows = await self._desk.select(Statement(_OF_RUN, (tenant, run_id)))
+        return [_row(values) for values in rows]
 
     async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
         """Return sums by group, in the order of the groups."""
-        text, values = usage_of(query, _GRAMMAR)
         size = len(query.by)
-        rows = await self._select(text, values)
+        rows = await self._reports.select(usage_of(query, _GRAMMAR))
         return sorted(UsageRow(tuple(row[:size]), *row[size:]) for row in rows)
 
     async def aclose(self) -> None:
         """Close the file; further calls raise StoreError."""
-        await asyncio.to_thread(self._database.close)
+        for desk in (self._desk, self._reports):
+            await asyncio.to_thread(desk.database.close)
 
-    async def _select(self, text: str, values: Sequence[object]) -> list[Any]:
+
+class _Desk:
+    """A connection that is used off the loop, by one thread at a time: the others of the process stay free."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path)
+        self._turn = asyncio.Lock()
+
+    async def select(self, statement: Statement) -> list[Any]:
+        """Return the rows of one statement."""
         async with self._turn:
-            return await asyncio.to_thread(self._fetch, text, values)
+            return await asyncio.to_thread(self._select, statement)
 
-    def _fetch(self, text: str, values: Sequence[object]) -> list[Any]:
-        with self._database.read() as connection:
-            return connection.execute(text, values).fetchall()
+    async def append(self, rows: Sequence[LedgerRow]) -> None:
+        """Write rows in one transaction."""
+        async with self._turn:
+            await asyncio.to_thread(self._append, rows)
+
+    def _select(self, statement: Statement) -> list[Any]:
+        with self.database.read() as connection:
+            return connection.execute(statement.text, statement.values).fetchall()
 
     def _append(self, rows: Sequence[LedgerRow]) -> None:
         real = [row for row in rows if row.kind != LEASE_EXPIRED]
         expired = [row for row in rows if row.kind == LEASE_EXPIRED]
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             replaced = dict.fromkeys(map(run, real))
             connection.executemany(_REPLACED, [(*name, LEASE_EXPIRED) for name in replaced])
             connection.executemany(_REAL, [_values(row) for row in real])

@@ -25,7 +25,8 @@ CREATE TABLE gateway_ledger (
 );
 
 CREATE INDEX gateway_ledger_at ON gateway_ledger (at_ms);
-CREATE INDEX gateway_ledger_tenant ON gateway_ledger (tenant, at_ms);
-CREATE INDEX gateway_ledger_key ON gateway_ledger (tenant, key_id, at_ms);
+-- What totals add up stands in the index: a month of a tenant is summed without reading its rows.
+CREATE INDEX gateway_ledger_tenant ON gateway_ledger (tenant, at_ms) INCLUDE (cost_micro, input, output, model);
+CREATE INDEX gateway_ledger_key ON gateway_ledger (tenant, key_id, at_ms) INCLUDE (cost_micro, input, output);
 CREATE INDEX gateway_ledger_user ON gateway_ledger (tenant, user_id, at_ms) WHERE user_id <> '';
 CREATE INDEX gateway_ledger_session ON gateway_ledger (tenant, session_id, at_ms) WHERE session_id <> '';
