@@ -84,6 +84,7 @@ class Bench:
     def __init__(self, folder: Path, gateway_core: int, load_core: int) -> None:
         self.folder = folder
         self.gateway_core = gateway_core
+        self.load_core = load_core
         self.upstream_port = process.free_port()
         self.mock = Process(
             "mock",
@@ -110,6 +111,7 @@ class Bench:
             if launch is None:
                 yield Running(None, self.upstream_port, Launch([]), 0.0)
                 return
+            beside = [Process("beside", command, self.load_core) for command in launch.beside]
             child = Process(
                 subject.name,
                 launch.command,
@@ -122,6 +124,8 @@ class Bench:
                 yield Running(child, port, launch, start_s)
             finally:
                 child.end()
+                for other in beside:
+                    other.end()
 
     def visit(self, subject: Subject, steps: list[Step]) -> tuple[Values, dict[str, int]]:
         """Measure every step on one subject; return the figures and the failed requests."""

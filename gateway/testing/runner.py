@@ -15,6 +15,7 @@ from gateway.core.errors import CODES, GatewayError, UpstreamError
 from gateway.core.reply import BeforeEnd, Headers, Reply, Whole
 from gateway.core.usage import Usage
 from gateway.dialects.registry import DIALECTS
+from gateway.lifecycle.settle import Settler
 from gateway.middleware.base import Build, Middleware
 from gateway.middleware.ports import Ports
 from gateway.stores.ledger import MemoryLedger
@@ -126,14 +127,6 @@ class Original:
         return Original(self.fields.copy())
 
 
-class _Settler:
-    """Takes settlements and forgets them."""
-
-    def settle(self, tenant: str, run_id: str, holds: object, actual: object) -> None:
-        """Take a reservation."""
-        del tenant, run_id, holds, actual
-
-
 class Model:
     """A configured model that everything fits."""
 
@@ -227,7 +220,9 @@ async def running(
     """Build a chain of classes with their options, the first outermost; raises OptionError or ValidationError."""
     script = model if isinstance(model, Script) else Script([model or saying()])
     with contextlib.closing(Registry.create()) as registry:
-        ports = Ports(Metrics(registry, VERSION), MemoryCounters(), MemoryLedger(), _Settler())
+        counters, ledger = MemoryCounters(), MemoryLedger()
+        settler = Settler(counters, ledger)
+        ports = Ports(Metrics(registry, VERSION), counters, ledger, settler)
         built: list[Layer] = []
         for at, (kind, options) in enumerate(layers):
             build = Build(
@@ -242,8 +237,15 @@ async def running(
             )
             middleware = kind(kind.options.model_validate(dict(options)), build)
             check_hooks(middleware)
-            built.append(Layer(build.id, kind.__name__, middleware, foreign=True))
-        yield Running(Chain(tuple(built), (None,) * len(built), script.trip), script)
+            foreign = not kind.__module__.startswith("gateway.middleware.")
+            built.append(Layer(build.id, kind.__name__, middleware, foreign=foreign))
+        settling = asyncio.get_running_loop().create_task(settler.run())
+        try:
+            yield Running(Chain(tuple(built), (None,) * len(built), script.trip), script)
+        finally:
+            await settler.drain(1.0)
+            settling.cancel()
+            await asyncio.wait({settling})
 
 
 def run(

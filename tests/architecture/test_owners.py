@@ -45,6 +45,7 @@ TASK_STARTERS = {
     "gateway/lifecycle/inflight.py",
     "gateway/server/protocol.py",
     "gateway/testing/conformance.py",
+    "gateway/testing/runner.py",
 }
 PRODUCT = sources("gateway")
 
