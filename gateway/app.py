@@ -27,7 +27,7 @@ from gateway.core.ports import KeyStore
 from gateway.lifecycle.drain import Drain
 from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.reload import Reloader
-from gateway.lifecycle.tune import giving_way
+from gateway.lifecycle.tune import giving_way, tune_process
 from gateway.server.admin import admin_app
 from gateway.server.control import Answer, Order, Orders, order_of
 from gateway.server.inspection import inspection
@@ -250,6 +250,7 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
             )
             admin = _admin(reloader, exposition, routers)
             await admin.start()
+            tune_process()
             ready(url_of(first), admin.url)
             code = await supervisor.run()
             admin.stop_accepting()
