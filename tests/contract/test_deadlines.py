@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,24 @@ FAULTS = (
     said(delay_s=0.5),
 )
 DEADLINE_S = 1.5
-SLACK_S = 0.4
-"""A tenth of a second, and what a busy machine adds."""
+SLACK_S = 0.1
 
 
 def _without_breaker(config: dict[str, Any]) -> None:
     config["providers"]["up"]["breaker"] = {"enabled": False}
     config["providers"]["up"]["timeout"] = {"first_byte_s": 30, "idle_s": 30}
+
+
+async def _longest_stall() -> float:
+    """Return how long the machine once kept this loop from running, until cancelled."""
+    loop = asyncio.get_running_loop()
+    worst_s, step_s = 0.0, 0.005
+    with suppress(asyncio.CancelledError):
+        while True:
+            before = loop.time()
+            await asyncio.sleep(step_s)
+            worst_s = max(worst_s, loop.time() - before - step_s)
+    return worst_s
 
 
 @pytest.mark.contract("G-13")
@@ -63,9 +75,13 @@ async def test_no_mix_of_faults_makes_an_answer_late(seed: int, tmp_path: Path) 
             )
             return loop.time() - began
 
+        lag = asyncio.create_task(_longest_stall())
         took = await asyncio.gather(*(one(stream=bool(n % 2)) for n in range(8)))
 
-    assert max(took) <= DEADLINE_S + SLACK_S
+        lag.cancel()
+        stalled_s = await lag
+
+    assert max(took) <= DEADLINE_S + SLACK_S + stalled_s
 
 
 @pytest.mark.contract("G-12")
