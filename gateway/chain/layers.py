@@ -95,7 +95,7 @@ class ChainBuilder:
         built = (self.layer(tenant, agent, entry) for entry in active)
         layers = [layer for layer in built if layer is not None]
         conditions = {entry.id: entry.when for entry in active}
-        _join(layers, conditions)
+        join_layers(layers, conditions)
         whole = Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
         self.built[name] = whole
         return whole
@@ -174,7 +174,7 @@ class ChainBuilder:
             raise ConfigError(self.mistakes)
 
 
-def _join(layers: Iterable[Layer], conditions: Mapping[str, When | None]) -> None:
+def join_layers(layers: Iterable[Layer], conditions: Mapping[str, When | None]) -> None:
     """Let layers that stand side by side and see the same calls do their work in one step, where they can."""
     head: Layer | None = None
     for layer in layers:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.chain.compiled import Chain
+from gateway.chain.layers import join_layers
 from gateway.chain.onion import Layer, check_hooks
 from gateway.core import clock, codec
 from gateway.core.call import Call, Run
@@ -239,6 +240,7 @@ async def running(
             check_hooks(middleware)
             foreign = not kind.__module__.startswith("gateway.middleware.")
             built.append(Layer(build.id, kind.__name__, middleware, foreign=foreign))
+        join_layers(built, {layer.id: None for layer in built})
         settling = asyncio.get_running_loop().create_task(settler.run())
         try:
             yield Running(Chain(tuple(built), (None,) * len(built), script.trip), script)
