@@ -309,6 +309,13 @@ class TestSettling:
         assert (await counters.reserve(tenant, name, holds, LEASE_S)).granted
         assert await used(counters, tenant, *holds) == [3]
 
+    async def test_holds_of_nothing_are_settled(self, counters: Counters, tenant: str) -> None:
+        holds = (hold(tenant, "a", 0), hold(tenant, "b", 0))
+        name = await take(counters, tenant, holds)
+
+        assert await counters.settle(tenant, name, holds, [0, 4])
+        assert await used(counters, tenant, *holds) == [0, 4]
+
     async def test_more_than_the_limit_is_counted(self, counters: Counters, tenant: str) -> None:
         holds = [hold(tenant, amount=5)]
         name = await take(counters, tenant, holds)

@@ -12,8 +12,8 @@ if packed then
   local run = cmsgpack.unpack(packed)
   for at = 1, #run - 1, 6 do
     local key = run[at + 1]
-    -- A counter that was lost meanwhile holds nothing of this run.
-    if redis.call('HINCRBY', key, 'h', whole(-run[at + 6])) < 0 then
+    -- A counter that was lost meanwhile holds nothing of this run. (0 - x, because the text of -0 is no integer.)
+    if redis.call('HINCRBY', key, 'h', whole(0 - run[at + 6])) < 0 then
       redis.call('HSET', key, 'h', 0)
     end
     touched[key] = run[at + 3]
