@@ -134,9 +134,9 @@ class Admission:
         for part in self._priced:
             if part.unpriced == "refuse" and not part.shadow:
                 raise GatewayError("unpriced_model", details={"middleware": part.id})
-            text = f"{part.id}: the price of {name} is not known: only tokens are counted"
-            if not part.shadow and text not in run.warnings:
-                run.warn(text)
+            start = f"{part.id}: the price of "
+            if not part.shadow and not any(each.startswith(start) for each in run.warnings):
+                run.warn(f"{start}{name} is not known: only tokens are counted")
 
     async def _reserve(self, ticket: Ticket) -> Refusal | None:
         """Reserve what a call may cost, once; waits for room as long as the layers say."""

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.config.errors import ConfigError
 from gateway.core.ledger import Owner, Total
+from gateway.stores.memory import MemoryCounters
 from tests.support.models import RESET, Step, ask, chained, cut, refuse, said, texts
 from tests.support.scripted_upstream import until
 from tests.support.serving import Serving
@@ -40,6 +41,12 @@ async def total(gateway: Serving, calls: int) -> Total:
         found = await ledger.total(Owner("acme"), 0, 0)
         await asyncio.sleep(0.01)
     return found
+
+
+def counters_of(gateway: Serving) -> MemoryCounters:
+    counters = gateway.worker._state._counters
+    assert isinstance(counters, MemoryCounters)
+    return counters
 
 
 def details(answer: Any) -> dict[str, Any]:
@@ -324,7 +331,7 @@ async def test_whatever_the_ending_the_counters_say_what_the_ledger_says(
         assert tokens[0] <= found.tokens <= tokens[1]
         state = gateway.worker._state
         await state._settler.drain(1)
-        counters = state._counters
+        counters = counters_of(gateway)
         spent = sorted(
             (name.key, each.spent, each.held) for name, each in counters._counters.items()
         )
@@ -346,7 +353,7 @@ async def test_a_client_that_leaves_pays_for_what_was_made(tmp_path: Path) -> No
         found = await total(gateway, 1)
         await until(lambda: not gateway.running)
 
-        counters = gateway.worker._state._counters
+        counters = counters_of(gateway)
         await gateway.worker._state._settler.drain(1)
         assert [each.spent for each in counters._counters.values()] == [found.tokens]
         assert found.tokens > 3

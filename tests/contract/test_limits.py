@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
+from gateway.stores.memory import MemoryCounters
 from tests.support.models import ask, chained, refuse, said
+from tests.support.serving import Serving
 
 REJECTED = "gateway_limit_rejections_total"
+
+
+def memory(gateway: Serving) -> Any:
+    counters = gateway.worker._state._counters
+    assert isinstance(counters, MemoryCounters)
+    return counters._counters
 
 
 def limits(**options: object) -> list[dict[str, Any]]:
@@ -125,8 +133,7 @@ async def test_a_refused_call_changes_no_counter(tmp_path: Path) -> None:
             await gateway.post(ask())
         await gateway.worker._state._settler.drain(1)
         found = {
-            name.key.split(":")[3]: each.spent + each.held
-            for name, each in gateway.worker._state._counters._counters.items()
+            name.key.split(":")[3]: each.spent + each.held for name, each in memory(gateway).items()
         }
 
     assert found == {"wide": 1, "tight": 1}
