@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 _START_S = 30.0
 _STOP_S = 20.0
@@ -116,7 +117,10 @@ def fresh_schema(url: str) -> Generator[str]:
 
 def sql(url: str, *statements: str) -> str:
     """Run statements by hand; return what they select, a row per line."""
-    plain, _, schema = url.partition("?search_path=")
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    schema = options.pop("search_path", "")
+    plain = urlunsplit(parts._replace(query=urlencode(options)))
     commands = [part for text in statements for part in ("-c", text)]
     environ = {**os.environ, "PGOPTIONS": f"-csearch_path={schema}"} if schema else None
     done = subprocess.run(
