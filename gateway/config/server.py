@@ -29,17 +29,35 @@ STATE_SCHEMES = (
 )
 DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
 _POSTGRES_SCHEMES = DATABASE_SCHEMES[2:]
-_POSTGRES_HOST = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_STORE_HOST = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_STORE_HOSTS = rf"{_STORE_HOST}(?:,{_STORE_HOST})*"
 _POSTGRES = re.compile(
     r"postgres(?:ql)?://(?:[^@:/?#\s]*(?::[^@:/?#\s]*)?@)?"
-    rf"(?P<hosts>(?:{_POSTGRES_HOST}(?:,{_POSTGRES_HOST})*)?)"
+    rf"(?P<hosts>(?:{_STORE_HOSTS})?)"
     r"(?:/[^@/?#\s]*)?(?P<query>(?:\?[^#\s]*)?)\Z",
     re.ASCII,
 )
+_STATE_FORMS = {
+    "redis": rf"{_STORE_HOST}(?:/[0-9]*)?",
+    "unix": r"/[^?#\s]+",
+    "cluster": rf"{_STORE_HOSTS}/?",
+    "sentinel": rf"{_STORE_HOSTS}/[\w.-]+(?:/[0-9]+)?",
+}
 
 
 def _state(url: MaskedUrl) -> MaskedUrl:
-    return _known_scheme(url, STATE_SCHEMES)
+    url = _known_scheme(url, STATE_SCHEMES)
+    base, _, kind = url.scheme.partition("+")
+    form = _STATE_FORMS.get(kind or base.replace("rediss", "redis"))
+    rest = url.reveal().partition(":")[2]
+    user = r"//(?:[^@/?#\s]*@)?"
+    if form and not re.fullmatch(rf"{user}(?:{form})(?:\?[^#\s]*)?", rest, re.ASCII):
+        raise PydanticCustomError(
+            "redis",
+            "must be redis://USER:PASSWORD@HOST:PORT/N or a form of it that the manual lists, odd characters "
+            "written as %XX",
+        )
+    return url
 
 
 def _database(url: MaskedUrl) -> MaskedUrl:
