@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from gateway.config.schema import Tree
 from gateway.middleware.registry import KINDS
 
-PENDING = ("retry", "fallback", "hedge", "semantic_cache")
+PENDING = ("semantic_cache",)
 PROTECTING = ("guardrail", "tool_approval")
 
 

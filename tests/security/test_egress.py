@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
 from gateway.chain.compile import Compiler
+from gateway.chain.layers import known_middleware
 from gateway.chain.local import local_door
-from gateway.chain.pending import PENDING
 from gateway.chain.plan import Account
 from gateway.cli.commands import known_kinds
 from gateway.config.errors import ConfigError
@@ -143,7 +143,7 @@ def compiled(folder: Path, out: Client, provider: dict[str, Any]) -> Account:
     config["providers"]["up"] = {"api_key": "sk-upstream-0123456789abcdef", **provider}
     path = folder / "gateway.yaml"
     path.write_bytes(codec.encode({"stores": {"database": "memory"}, **config}))
-    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=PENDING)
+    tree = load(path, environ={}, known_kinds=known_kinds(), known_middleware=known_middleware())
     snapshot = Compiler(out, HealthBook(), local_door, Redactor(), chains()).compile(tree, (), 1)
     (principal,) = snapshot.principals.values()
     return principal.models["m"].targets[0].account
@@ -271,7 +271,7 @@ def test_a_base_url_that_programs_read_apart_is_refused_at_check(tmp_path: Path,
     path.write_bytes(codec.encode(config_for(url)))
 
     with pytest.raises(ConfigError) as caught:
-        load(path, environ={}, known_kinds=known_kinds(), known_middleware=PENDING)
+        load(path, environ={}, known_kinds=known_kinds(), known_middleware=known_middleware())
 
     assert "base_url" in str(caught.value)
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.chain.explain import describe, render
-from gateway.chain.pending import PENDING, pending_notes
+from gateway.chain.layers import known_middleware
+from gateway.chain.pending import pending_notes
 from gateway.config.loader import load
 from gateway.config.schema import Tree
 from gateway.core import codec
@@ -34,7 +35,7 @@ def tree_of(folder: Path, more: dict[str, Any], **environ: str) -> Tree:
         path,
         environ={"HOME": str(folder), **environ},
         known_kinds={"echo": ()},
-        known_middleware=PENDING,
+        known_middleware=known_middleware(),
     )
 
 

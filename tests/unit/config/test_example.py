@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gateway.chain.pending import PENDING
+from gateway.chain.layers import known_middleware
 from gateway.config import schema_json, tables
 from gateway.config.loader import check, load
 from gateway.config.node import Node
@@ -20,7 +20,7 @@ from gateway.providers.registry import PROVIDERS
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "config"
 KINDS = {kind: (row.key_variable,) for kind, row in PROVIDERS.items()}
-MIDDLEWARE = PENDING
+MIDDLEWARE = known_middleware()
 
 
 def asked_for() -> set[str]:
