@@ -8,7 +8,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from gateway.chain.access import grant, narrow
-from gateway.chain.guarding import breaker_rules, places_rules
+from gateway.chain.guarding import breaker_rules, host_of, places_rules
 from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
 from gateway.chain.prices import Tariff
@@ -105,6 +105,7 @@ class Compiler:
                 base_url=base_url,
                 rules=breaker_rules(entry.breaker),
                 bounds=places_rules(entry.concurrency),
+                host=host_of(entry, base_url),
             ),
         )
 

@@ -1,8 +1,9 @@
 """From the configuration to when models and credentials are left alone, and how many calls at once they get."""
 
 from math import inf
+from urllib.parse import urlsplit
 
-from gateway.config.providers import Breaker, Concurrency
+from gateway.config.providers import Breaker, Concurrency, Provider
 from gateway.upstream.breaker import BreakerRules
 from gateway.upstream.concurrency import ConcurrencyRules
 
@@ -31,3 +32,9 @@ def places_rules(entry: Concurrency) -> ConcurrencyRules:
         recover_s=entry.recover_s,
         queue_s=entry.queue_s,
     )
+
+
+def host_of(entry: Provider, base_url: str) -> tuple[object, ...]:
+    """Return all that decides whether a connection comes about: it fails alike for all models there."""
+    proxy = entry.proxy.reveal() if entry.proxy else None
+    return (urlsplit(base_url).netloc, proxy, entry.ca_file, entry.verify_tls, entry.allow_private)

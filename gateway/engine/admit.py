@@ -11,6 +11,7 @@ from gateway.chain.plan import Key, Target
 from gateway.core import clock
 from gateway.core.errors import UpstreamError
 from gateway.upstream.concurrency import wait_any
+from gateway.upstream.health import Guarded
 
 Why = Literal["outage", "credentials", "quota", "full"]
 _FULL_WAIT_S = 1.0
@@ -57,6 +58,7 @@ def enter(target: Target, key: Key) -> bool:
     places = health.places
     if (
         health.breaker.state
+        or health.host.breaker.state
         or own.breaker.state
         or own.wait_until
         or health.waits
@@ -69,27 +71,36 @@ def enter(target: Target, key: Key) -> bool:
 
 async def admit(target: Target, key: Key) -> None:
     """Take a place at a target that may be down, waited for or full, as a probe if need be; raises Barred."""
-    health, own = target.health, key.health
+    health = target.health
     now = clock.monotonic()
     wait_s = quota_wait_s(target, key, now)
     if wait_s > 0.0:
         raise Barred("quota", wait_s)
-    if health.breaker.state and health.breaker.wait_s(now) > 0.0:
-        raise Barred("outage", health.breaker.wait_s(now))
-    if own.breaker.state and not await own.may_probe(now):
-        raise Barred("credentials", own.breaker.wait_s(now))
-    key_epoch = own.breaker.epoch
+    guards: tuple[tuple[Guarded, Why], ...] = (
+        (health.host, "outage"),
+        (health, "outage"),
+        (key.health, "credentials"),
+    )
+    for guard, why in guards:
+        wait_s = guard.breaker.wait_s(now)
+        if wait_s > 0.0:
+            raise Barred(why, wait_s)
+    probed: list[tuple[Guarded, int]] = []
     entered = False
     try:
-        if health.breaker.state and not await health.may_probe(now):
-            raise Barred("outage", health.breaker.wait_s(now))
+        for guard, why in guards:
+            if not guard.breaker.state:
+                continue
+            if not await guard.may_probe(now):
+                raise Barred(why, guard.breaker.wait_s(now))
+            probed.append((guard, guard.breaker.epoch))
         if health.places.is_full(now):
-            health.undecided(health.breaker.epoch)
             raise Barred("full", _FULL_WAIT_S, (target,))
         entered = True
     finally:
         if not entered:
-            own.undecided(key_epoch)
+            for guard, epoch in probed:
+                guard.undecided(epoch)
     health.places.taken += 1
 
 

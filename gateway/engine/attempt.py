@@ -25,6 +25,7 @@ class Attempt:
         "_accounting",
         "_cells",
         "_ended",
+        "_host_epoch",
         "_key_epoch",
         "_target_epoch",
         "body",
@@ -73,6 +74,7 @@ class Attempt:
         self._ended = False
         self._target_epoch = 0
         self._key_epoch = 0
+        self._host_epoch = 0
 
     @property
     def provider(self) -> str:
@@ -83,6 +85,7 @@ class Attempt:
         """Count the call: it is about to be sent, and has a place at its target."""
         run, target = self.run, self.target
         self._target_epoch = target.health.breaker.epoch
+        self._host_epoch = target.health.host.breaker.epoch
         self._key_epoch = self.key.health.breaker.epoch
         run.attempts += 1
         self.number = run.attempts
@@ -107,7 +110,7 @@ class Attempt:
         run.target = self.target.model
         if run.target_model:
             run.target_model = self.served
-        if self.target.health.breaker.state or self.key.health.breaker.state:
+        if self.target.health.state or self.key.health.breaker.state:
             self._succeed(clock.monotonic())
 
     def end(self, outcome: str) -> None:
@@ -146,7 +149,7 @@ class Attempt:
         """End the attempt with an error, and have whoever is to blame for it left alone."""
         if self._ended:
             return
-        blamed = blame(error)
+        blamed = blame(error, self.target.account.dialect)
         self.sent = error.sent
         self.refused = isinstance(error, Refusal)
         if isinstance(error, Refusal) and blamed in _FAULTY:
@@ -166,9 +169,17 @@ class Attempt:
             target.breaker.succeed(self._target_epoch, now)
         if key.breaker.streak or key.breaker.state:
             key.succeed(self._key_epoch, now)
+        if target.host.breaker.streak or target.host.breaker.state:
+            target.host.succeed(self._host_epoch, now)
 
     def _judge(self, blamed: Blame, now: float) -> None:
         target, key = self.target.health, self.key.health
+        if blamed is Blame.HOST:
+            target.host.fail(self._host_epoch, now)
+        elif self.refused or self.has_head:
+            target.host.succeed(self._host_epoch, now)
+        else:
+            target.host.undecided(self._host_epoch)
         if blamed is Blame.KEY:
             key.fail(self._key_epoch, now)
         else:

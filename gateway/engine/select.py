@@ -22,7 +22,7 @@ def order_targets(model: Model, run: Run) -> tuple[Target, ...]:
     if len(targets) == 1:
         return targets
     for target in targets:
-        if target.health.breaker.state:
+        if target.health.state:
             return _around_the_down(model, run)
     return _balanced(model.balance, targets, run)
 
@@ -51,10 +51,10 @@ def _free_s(target: Target, key: Key, now: float) -> float:
 
 def _around_the_down(model: Model, run: Run) -> tuple[Target, ...]:
     now = clock.monotonic()
-    ready = tuple(target for target in model.targets if not target.health.breaker.state)
-    down = [target for target in model.targets if target.health.breaker.state]
-    due = [target for target in down if target.health.breaker.wait_s(now) <= 0.0]
-    waiting = [target for target in down if target.health.breaker.wait_s(now) > 0.0]
+    ready = tuple(target for target in model.targets if not target.health.state)
+    down = [target for target in model.targets if target.health.state]
+    due = [target for target in down if target.health.wait_s(now) <= 0.0]
+    waiting = [target for target in down if target.health.wait_s(now) > 0.0]
     return (*due[:1], *_balanced(model.balance, ready, run), *due[1:], *waiting)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from threading import RLock
 from typing import Any
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 from gateway.core import clock
 from gateway.core.probing import LocalPermits, ProbePermits
@@ -80,12 +80,35 @@ class Guarded:
             self.permits.release(self._leases.pop())
 
 
+class HostHealth(Guarded):
+    """Where several targets are: whether connections come about at all."""
+
+    __slots__ = ("members",)
+
+    def __init__(
+        self,
+        name: str = "",
+        permits: ProbePermits | None = None,
+        rules: BreakerRules = _RULES,
+    ) -> None:
+        super().__init__(name, Breaker(_in_a_row(rules), self._show), permits or LocalPermits())
+        self.members: WeakSet[TargetHealth] = WeakSet()
+
+    def _show(self) -> None:
+        for member in tuple(self.members):
+            member.show()
+
+
 class TargetHealth(Guarded):
-    """One target: its breaker, its places, and the peak-EWMA of the time to the answer's head."""
+    """One target: its breaker, its places, and the peak-EWMA of the time to the answer's head.
+
+    It is down with its `host`.
+    """
 
     __slots__ = (
         "_latency_s",
         "_stamp",
+        "host",
         "model",
         "places",
         "provider",
@@ -93,7 +116,7 @@ class TargetHealth(Guarded):
         "waits",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a record of many parts, each with a default
         self,
         provider: str = "",
         model: str = "",
@@ -103,9 +126,12 @@ class TargetHealth(Guarded):
         watch: Watch | None = None,
         rules: BreakerRules = _RULES,
         bounds: ConcurrencyRules = _BOUNDS,
+        host: HostHealth | None = None,
     ) -> None:
         self.provider = provider
         self.model = model
+        self.host = host or HostHealth(rules=rules)
+        self.host.members.add(self)
         show = None if watch is None else self._shown(watch)
         super().__init__(name, Breaker(rules, show), permits or LocalPermits())
         self.places = Places(bounds, show)
@@ -113,6 +139,15 @@ class TargetHealth(Guarded):
         self.waits: dict[KeyHealth, float] = {}
         self._latency_s = _FIRST_GUESS_S
         self._stamp = 0.0
+
+    @property
+    def state(self) -> int:
+        """The state of its breaker, or of its host's when that is worse."""
+        return max(self.breaker.state, self.host.breaker.state)
+
+    def wait_s(self, now: float) -> float:
+        """Return how long until a call may pass: 0 when one may try at once."""
+        return max(self.breaker.wait_s(now), self.host.breaker.wait_s(now))
 
     @property
     def in_flight(self) -> int:
@@ -145,8 +180,8 @@ class TargetHealth(Guarded):
         return {
             "provider": self.provider,
             "model": self.model,
-            "state": NAMES[self.breaker.state],
-            "retry_in_s": round(self.breaker.wait_s(now), 3),
+            "state": NAMES[self.state],
+            "retry_in_s": round(self.wait_s(now), 3),
             "calls": calls,
             "failures": failures,
             "in_flight": self.places.taken,
@@ -162,7 +197,7 @@ class TargetHealth(Guarded):
 
     def _shown(self, watch: Watch) -> Callable[[], None]:
         def show() -> None:
-            watch(self.provider, self.model, self.breaker.state, self.places.limit)
+            watch(self.provider, self.model, self.state, self.places.limit)
 
         return show
 
@@ -221,6 +256,7 @@ class HealthBook:
         self._targets: WeakValueDictionary[tuple[object, ...], TargetHealth]
         self._targets = WeakValueDictionary()
         self._keys: WeakValueDictionary[tuple[object, ...], KeyHealth] = WeakValueDictionary()
+        self._hosts: WeakValueDictionary[tuple[object, ...], HostHealth] = WeakValueDictionary()
 
     def target(
         self,
@@ -230,9 +266,14 @@ class HealthBook:
         *,
         rules: BreakerRules = _RULES,
         bounds: ConcurrencyRules = _BOUNDS,
+        host: tuple[object, ...] = (),
     ) -> TargetHealth:
-        """Return the record of a provider's model at an address; under other rules it is another one."""
-        identity = (provider, model, base_url, rules, bounds)
+        """Return the record of a provider's model at an address; under other rules it is another one.
+
+        `host` is all that decides whether a connection comes about; empty: the provider is a host of its own.
+        """
+        place = (*(host or (provider, base_url)), rules)
+        identity = (provider, model, base_url, rules, bounds, place)
         with self._lock:
             found = self._targets.get(identity)
             if found is not None:
@@ -245,9 +286,17 @@ class HealthBook:
                 watch=self._tell,
                 rules=rules,
                 bounds=bounds,
+                host=self._host(place, rules),
             )
             finalize(found, self._settle, provider, model).atexit = False
             self._settle(provider, model)
+        return found
+
+    def _host(self, place: tuple[object, ...], rules: BreakerRules) -> HostHealth:
+        found = self._hosts.get(place)
+        if found is None:
+            name = f"host:{_digest(*map(str, place))}"
+            found = self._hosts[place] = HostHealth(name, self._permits, rules)
         return found
 
     def _tell(self, provider: str, model: str, state: int, limit: float) -> None:
@@ -296,7 +345,7 @@ class HealthBook:
         """Ask for probes here from now on: with others who ask the same."""
         with self._lock:
             self._permits = permits
-            for record in (*self._targets.values(), *self._keys.values()):
+            for record in (*self._targets.values(), *self._keys.values(), *self._hosts.values()):
                 record.permits = permits
 
     def describe(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from tests.support.gateway import bearer, run_gateway
 from tests.support.redis_server import shared_url
 from tests.support.reloads import following
 from tests.support.scripted_upstream import until, upstream
-from tests.support.serving import CHAT, KEY, STREAM, serving
+from tests.support.serving import CHAT, KEY, STREAM, config_for, serving
 
 
 @pytest.mark.fault("U-28")
@@ -254,6 +254,21 @@ async def test_the_state_of_a_target_is_a_metric(tmp_path: Path) -> None:
         await due(gateway)
         await post(gateway, 1)
         assert gateway.count("gateway_breaker_state", **labels) == 0
+
+
+@pytest.mark.fault("U-8", "U-28")
+async def test_a_dead_host_is_found_out_once_for_all_its_models(tmp_path: Path) -> None:
+    provider = {"breaker": {"failures": 3, "open_s": 60}}
+    config = config_for("http://127.0.0.1:9/v1", provider=provider)
+    config["models"]["m"]["targets"] = [
+        {"provider": "up", "model": f"m{number}"} for number in range(3)
+    ]
+    async with serving(config, tmp_path) as gateway:
+        first = await gateway.post(CHAT)
+        assert first.headers["x-gateway-attempts"] == "3"
+        for _ in range(20):
+            assert "outage" in refusal(await gateway.post(CHAT))
+        assert gateway.count("gateway_upstream_attempts_total") == 3
 
 
 @pytest.mark.slow

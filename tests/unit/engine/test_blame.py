@@ -11,6 +11,7 @@ from gateway.core.errors import (
     UpstreamError,
 )
 from gateway.dialects.base import ProviderError
+from gateway.dialects.registry import DIALECTS
 from gateway.engine.blame import Blame, blame, blame_code
 from gateway.engine.refusal import Refusal, refuse
 from tests.support.plans import account
@@ -28,9 +29,9 @@ def failed(code: str, phase: str, *, sent: bool = True) -> UpstreamError:
 
 
 CASES: dict[str, tuple[GatewayError, Blame]] = {
-    "refused connection": (failed("upstream_unavailable", "connect", sent=False), Blame.TARGET),
+    "refused connection": (failed("upstream_unavailable", "connect", sent=False), Blame.HOST),
     "reset before the head": (failed("upstream_unavailable", "first_byte"), Blame.TARGET),
-    "slow connect": (failed("upstream_timeout", "connect", sent=False), Blame.TARGET),
+    "slow connect": (failed("upstream_timeout", "connect", sent=False), Blame.HOST),
     "no first byte": (failed("upstream_timeout", "first_byte"), Blame.TARGET),
     "silent body": (failed("upstream_timeout", "body"), Blame.TARGET),
     "slow upload": (failed("upstream_timeout", "send"), Blame.NOBODY),
@@ -54,6 +55,7 @@ CASES: dict[str, tuple[GatewayError, Blame]] = {
     "401": (refused(401), Blame.KEY),
     "402": (refused(402), Blame.KEY),
     "403": (refused(403), Blame.KEY),
+    "403 flagged prompt": (refused(403, "Your input was flagged by moderation"), Blame.NOBODY),
     "404": (refused(404), Blame.NOBODY),
     "408": (refused(408), Blame.TARGET),
     "409": (refused(409), Blame.NOBODY),
@@ -79,7 +81,7 @@ CASES: dict[str, tuple[GatewayError, Blame]] = {
 def test_each_failure_is_blamed_on_what_failed(case: str) -> None:
     error, whose = CASES[case]
 
-    assert blame(error) is whose
+    assert blame(error, DIALECTS["openai_chat"]) is whose
 
 
 @pytest.mark.bug("K12")

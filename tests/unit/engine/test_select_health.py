@@ -76,6 +76,24 @@ async def test_a_target_that_is_down_is_an_outage_with_the_time_to_the_next_try(
     assert error.spent, "no layer waits for it"
 
 
+@pytest.mark.fault("U-8", "U-28")
+async def test_a_host_that_is_down_is_an_outage_of_all_its_targets_and_tried_by_one() -> None:
+    one = guarded(AT_ONCE)
+    other = replace(one, health=TargetHealth(rules=LONG, host=one.health.host))
+    one.health.host.breaker.rules = LONG
+    open_(one.health.host)
+    assert (await refused(one)).why == (await refused(other)).why == "outage"
+    one.health.host.breaker.rules = AT_ONCE
+    one.health.host.succeed(one.health.host.breaker.epoch, clock.monotonic())
+    open_(one.health.host)
+    await asyncio.sleep(0.001)
+
+    calls = (admit(each, each.account.keys[0]) for _ in range(20) for each in (one, other))
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [end for end in ends if not isinstance(end, Barred)] == [None]
+
+
 @pytest.mark.fault("U-28")
 async def test_a_credential_that_is_refused_time_and_again_is_told_as_such() -> None:
     plan = guarded()

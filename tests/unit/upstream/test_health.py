@@ -148,6 +148,22 @@ def test_a_target_that_is_gone_is_not_shown_as_failing() -> None:
     assert other.breaker.state == OPEN
 
 
+@pytest.mark.fault("U-8", "U-28")
+def test_targets_of_one_host_are_down_together() -> None:
+    book, seen = watched()
+    host = ("api.example",)
+    one, other = (book.target("up", name, rules=RULES, host=host) for name in "mn")
+    elsewhere = book.target("up", "m", "http://b", rules=RULES, host=("other.example",))
+    for each in (one, other):
+        each.show()
+    one.host.fail(one.host.breaker.epoch, clock.monotonic())
+
+    assert (one.state, other.state, elsewhere.state) == (OPEN, OPEN, CLOSED)
+    assert one.breaker.state == CLOSED
+    assert sorted(seen[2:]) == [("up", "m", OPEN, inf), ("up", "n", OPEN, inf)]
+    assert {each["state"] for each in book.describe()["targets"]} == {"open", "closed"}
+
+
 @pytest.mark.bug("K12")
 @pytest.mark.fault("U-28")
 async def test_replicas_that_share_permits_send_one_probe_between_them() -> None:
