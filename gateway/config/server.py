@@ -32,11 +32,13 @@ _POSTGRES_SCHEMES = DATABASE_SCHEMES[2:]
 _STORE_HOST = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
 _STORE_HOSTS = rf"{_STORE_HOST}(?:,{_STORE_HOST})*"
 _POSTGRES = re.compile(
-    r"postgres(?:ql)?://(?:[^@:/?#\s]*(?::[^@:/?#\s]*)?@)?"
+    r"postgres(?:ql)?://[^@:/?#\s]+(?::[^@:/?#\s]*)?@"
     rf"(?P<hosts>(?:{_STORE_HOSTS})?)"
-    r"(?:/[^@/?#\s]*)?(?P<query>(?:\?[^#\s]*)?)\Z",
+    r"/[^@/?#\s]+(?P<query>(?:\?[^#\s]*)?)\Z",
     re.ASCII,
 )
+_POSTGRES_ELSEWHERE = re.compile(r"[?&](?:user|password|passfile|dbname|database|service)=")
+"""What would be read from a second place, or from a file that the address does not show."""
 _STATE_FORMS = {
     "redis": rf"{_STORE_HOST}(?:/[0-9]*)?",
     "unix": r"/[^?#\s]+",
@@ -81,9 +83,13 @@ def _known_scheme(url: MaskedUrl, known: tuple[str, ...]) -> MaskedUrl:
 
 
 def _check_postgres(url: str) -> None:
-    """Refuse what the driver would read otherwise than it was meant: it splits at the first odd character."""
+    """Refuse what the driver would read otherwise than it was meant: it splits at the first odd character.
+
+    User and database stand there, so that the driver does not ask the environment for them (T-39).
+    """
     match = _POSTGRES.match(url)
-    if match is None or not (match["hosts"] or "host=" in match["query"]):
+    known = match is not None and bool(match["hosts"] or "host=" in match["query"])
+    if not known or _POSTGRES_ELSEWHERE.search(url):
         raise PydanticCustomError(
             "postgres",
             "must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, odd characters written as %XX",

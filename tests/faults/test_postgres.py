@@ -13,6 +13,7 @@ import pytest
 
 from gateway.core.errors import StoreError
 from gateway.core.ledger import EXACT, LedgerRow, Owner
+from gateway.stores.postgres.driver import complete
 from gateway.stores.postgres.ledger import PostgresLedger
 from gateway.stores.registry import open_ledger
 from tests.support.postgres_server import PostgresServer, fresh_schema, running_postgres, sql
@@ -140,6 +141,36 @@ class TestDownAtTheStart:
             ledger = PostgresLedger(url)
             assert "canary" not in await refused(ledger.append([ROW]))
             await ledger.aclose()
+
+
+@pytest.mark.threat("T-39")
+async def test_the_environment_says_nothing_about_the_server(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("PGHOST", "nowhere.invalid"), ("PGPORT", "1"), ("PGUSER", "nobody"), ("PGPASSWORD", "x"),
+        ("PGDATABASE", "nothing"), ("PGSSLMODE", "verify-full"),
+        ("PGTARGETSESSIONATTRS", "standby"), ("PGOPTIONS", "-c search_path=elsewhere"),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    ledger = PostgresLedger(url)
+
+    await ledger.append([ROW])
+
+    assert await calls(ledger) == 1
+    await ledger.aclose()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("postgres://u:p%40@h/d", "postgres://u:p%40@h:5432/d?sslmode=prefer&target_session_attrs=any"),
+        ("postgres://u@a,[::1]:6,[::2]/d?sslmode=require", "postgres://u@a:5432,[::1]:6,[::2]:5432/d?sslmode=require&target_session_attrs=any"),
+        ("postgres://u@/d?host=/run/x", "postgres://u@/d?sslmode=prefer&target_session_attrs=any&host=%2Frun%2Fx&port=5432"),
+    ],
+)  # fmt: skip
+def test_an_address_leaves_nothing_open(given: str, meant: str) -> None:
+    assert complete(given) == meant
 
 
 @pytest.mark.fault("P-2")
@@ -286,6 +317,26 @@ async def test_a_server_that_takes_no_writes_is_read_and_written_to_afterwards(
         server.restart(default_transaction_read_only="off")
 
     await comes_back(lambda: ledger.append([ROW._replace(attempt=2)]))
+    assert await calls(ledger) == 2
+
+
+@pytest.mark.fault("P-6")
+async def test_a_full_disk_is_read_and_written_to_afterwards(
+    url: str, ledger: PostgresLedger
+) -> None:
+    await ledger.append([ROW])
+    sql(
+        url,
+        "CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$",
+        "CREATE TRIGGER full_up BEFORE INSERT ON gateway_ledger EXECUTE FUNCTION full_up()",
+    )
+
+    assert "DiskFull" in await refused(ledger.append([ROW._replace(attempt=2)]))
+    assert await calls(ledger) == 1
+
+    sql(url, "DROP TRIGGER full_up ON gateway_ledger")
+    await ledger.append([ROW._replace(attempt=2)])
     assert await calls(ledger) == 2
 
 

@@ -1,7 +1,9 @@
 """What is used of asyncpg, which has no types: connections, a pool, and what its failures mean."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, cast
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
@@ -36,6 +38,8 @@ CONNECT_S: Final = 2.0
 ANSWER_S: Final = 1.0
 """What a reply may take beyond the time of its statement."""
 _IDLE_S = 60.0
+_PORT = "5432"
+_USUAL: Final = {"sslmode": "prefer", "target_session_attrs": "any"}
 _driver = cast("Any", asyncpg)
 
 FAILURES: Final[tuple[type[Exception], ...]] = (
@@ -63,27 +67,45 @@ _QUERY_CANCELLED: Final[type[Exception]] = asyncpg.QueryCanceledError
 
 async def connect(url: str, statement_s: float) -> Connection:
     """Open one connection within `CONNECT_S`."""
-    return await _driver.connect(url, **_options(statement_s))
+    return await _driver.connect(complete(url), **_options(url, statement_s))
 
 
 async def make_pool(url: str, connections: int, statement_s: float) -> Pool:
     """Make a pool that opens its connections when they are needed."""
     return await _driver.create_pool(
-        url,
+        complete(url),
         min_size=0,
         max_size=connections,
         max_inactive_connection_lifetime=_IDLE_S,
         reset=_as_it_is,
-        **_options(statement_s),
+        **_options(url, statement_s),
     )
+
+
+def complete(url: str) -> str:
+    """Return an address that leaves nothing open: the driver fills gaps from the environment (T-39)."""
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    given = dict(parse_qsl(parts.query))
+    if hosts:
+        hosts = ",".join(_with_port(host) for host in hosts.split(","))
+    else:
+        given.setdefault("port", _PORT)
+    query = urlencode({**_USUAL, **given})
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{hosts}", query=query))
+
+
+def _with_port(host: str) -> str:
+    return host if re.search(r":[0-9]+\Z", host) else f"{host}:{_PORT}"
 
 
 async def _as_it_is(connection: object) -> None:
     """Leave a connection as it is when it is given back: every setting ended with its transaction."""
 
 
-def _options(statement_s: float) -> dict[str, Any]:
+def _options(url: str, statement_s: float) -> dict[str, Any]:
     return {
+        "password": unquote(urlsplit(url).password or ""),
         "timeout": CONNECT_S,
         "command_timeout": statement_s + ANSWER_S,
         # Named statements do not survive a pooler between us and the server.

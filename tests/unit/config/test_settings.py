@@ -163,11 +163,11 @@ def test_a_variable_of_other_programs_stops_nothing_and_is_told(
 @pytest.mark.parametrize(
     "url",
     [
-        "postgres://h/d",
+        "postgres://u@h/d",
         "postgresql://u:p%40ss%2F@db.example.com:5432/gateway?sslmode=require",
-        "postgres://h1:1,h2:2/d?target_session_attrs=read-write",
-        "postgres://[::1]:5432/d",
-        "postgres:///d?host=/var/run/postgresql",
+        "postgres://u@h1:1,h2:2/d?target_session_attrs=read-write",
+        "postgres://u@[::1]:5432/d",
+        "postgres://u@/d?host=/var/run/postgresql",
     ],
 )
 def test_addresses_of_postgres_are_taken(load_text: LoadText, url: str) -> None:
@@ -188,7 +188,14 @@ def test_addresses_of_postgres_are_taken(load_text: LoadText, url: str) -> None:
         "postgres://u:canary@J8sKq2Lw@h/d",
         "postgres://u:canary:J8sKq2Lw@h/d",
         "postgres://h:canary-J8sKq2Lw/d",
-        "postgres://h /d",
+        "postgres://u@h /d",
+        "postgres://h/d",
+        "postgres://u@h",
+        "postgres://u@h/",
+        "postgres://u@/d",
+        "postgres://u@h/d?password=canary-J8sKq2Lw",
+        "postgres://u@h/d?sslmode=require&passfile=canary-J8sKq2Lw",
+        "postgres://u@h/d?service=canary-J8sKq2Lw",
     ],
 )
 def test_an_address_of_postgres_that_readers_disagree_on_is_refused_without_its_words(
