@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
 from gateway.core.errors import StoreError
 from gateway.core.ids import new_request_id
 from gateway.core.receipts import Answer, Holder, Receipts
+from gateway.core.scope import Scope
 from gateway.stores.receipts import MemoryReceipts
+from gateway.stores.redis.client import Client
+from gateway.stores.redis.receipts import RedisReceipts
 from gateway.stores.registry import open_receipts
 from tests.support.outgoing import Background
-from tests.support.redis_server import shared_url
+from tests.support.redis_server import redis_server, shared_url
 
 LEASE_S = 30.0
 FIRST = Holder("acme", "a-name", "first")
@@ -218,3 +222,64 @@ async def test_memory_is_bounded_and_loses_answers_before_keys() -> None:
     now[0] = 86_400.0
     assert await state(receipts, FIRST) == "new"
     assert len(receipts._shelves["acme"].rows) == 1
+
+
+@pytest.mark.bug("K23")
+async def test_redis_that_is_gone_refuses_in_time_and_serves_again(
+    tmp_path: Path, first: Holder, second: Holder
+) -> None:
+    background = Background()
+    with redis_server(tmp_path) as server:
+        receipts = open_receipts(server.url, background.spawn)
+        await receipts.claim(first, "f", LEASE_S)
+        server.kill()
+        async with asyncio.timeout(2):
+            with pytest.raises(StoreError):
+                await receipts.claim(second, "f", LEASE_S)
+            with pytest.raises(StoreError):
+                await receipts.calling(first, LEASE_S)
+        server.start()
+        await until_answered(receipts, second)
+
+        assert await receipts.finish(second, "f", ANSWER)
+        assert not await receipts.finish(first, "f", ANSWER)
+        await receipts.aclose()
+        await background.join()
+
+
+async def until_answered(receipts: Receipts, holder: Holder) -> None:
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                await receipts.claim(holder, "f", LEASE_S)
+            except StoreError:
+                await asyncio.sleep(0.01)
+            else:
+                return
+
+
+async def test_redis_forgets_a_receipt_after_its_time(first: Holder, second: Holder) -> None:
+    background = Background()
+    receipts = RedisReceipts(Client(shared_url(), background.spawn), keep_s=0.1)
+    await receipts.claim(first, "f", LEASE_S)
+    await receipts.finish(first, "f", ANSWER)
+    assert await state(receipts, second) == "done"
+    await asyncio.sleep(0.2)
+    assert await state(receipts, second) == "new"
+    await receipts.aclose()
+    await background.join()
+
+
+async def test_redis_keeps_a_claim_for_its_lease_and_a_call_for_a_day(first: Holder) -> None:
+    background = Background()
+    client = Client(shared_url(), background.spawn)
+    receipts = RedisReceipts(client)
+    await receipts.claim(first, "f", LEASE_S)
+    name = Scope(first.tenant).key("receipt", first.name)
+
+    assert await client.command(name, "EXISTS", name) == 1
+    assert 0 < await client.command(name, "PTTL", name) <= LEASE_S * 1000
+    await receipts.calling(first, LEASE_S)
+    assert await client.command(name, "PTTL", name) > 86_000_000
+    await receipts.aclose()
+    await background.join()
