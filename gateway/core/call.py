@@ -8,7 +8,6 @@ from gateway.core.ids import new_run_id
 from gateway.core.money import Price
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Whole
-from gateway.core.sizing import USUAL
 from gateway.core.usage import Usage
 
 
@@ -159,7 +158,8 @@ class Run:
     `model` is the configured name that metrics and logs may show; `asked` is what the caller wrote. `code` is the
     machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
     was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
-    cost anything. `caution`: bytes for one token where a call is charged by its size. `trace` takes what layers do.
+    cost anything. `bound`: the most tokens of prompt and answers, where a call that is charged by its size must be
+    charged as much as it can have cost, and no more. `trace` takes what layers do.
     """
 
     __slots__ = (
@@ -170,7 +170,7 @@ class Run:
         "asked",
         "attempt_hooks",
         "attempts",
-        "caution",
+        "bound",
         "charges",
         "code",
         "deadline",
@@ -232,7 +232,7 @@ class Run:
         self.detail = ""
         self.warnings: list[str] = []
         self.charges: list[Charge] = []
-        self.caution = USUAL
+        self.bound: tuple[int, int] | None = None
         self.headers: list[tuple[bytes, bytes]] = []
         self.needs: Needs = NOTHING
         self.attempt_hooks: tuple[AttemptHook, ...] = ()

@@ -11,7 +11,7 @@ from gateway.core.call import NOTHING_CHARGED, AttemptHook, AttemptView, Charge,
 from gateway.core.ledger import ESTIMATED, EXACT, UNCERTAIN, Book, LedgerRow
 from gateway.core.money import Price, cost
 from gateway.core.scope import digest
-from gateway.core.sizing import answer_tokens, prompt_tokens
+from gateway.core.sizing import STRICT, USUAL, answer_tokens, prompt_tokens
 from gateway.core.usage import Usage
 from gateway.telemetry.cells import Counter
 from gateway.telemetry.metrics import Metrics
@@ -26,6 +26,7 @@ _ANSWERED = frozenset({"chat", "completions"})
 _MILLION = 1e6
 _NO_USAGE = Usage()
 _ZERO = Usage(0, 0)
+_BOUNDLESS = (1 << 53, 1 << 53)
 
 
 class Nowhere:
@@ -89,7 +90,7 @@ class Accounting:
         run = attempt.run
         charge = NOTHING_CHARGED
         if run.endpoint not in _UNREAD:
-            charge = charge_for(run.endpoint, attempt, attempt.price, run.caution, whole=whole)
+            charge = charge_for(run.endpoint, attempt, attempt.price, run.bound, whole=whole)
         if charge is not NOTHING_CHARGED:
             run.charges.append(charge)
             self._book.write(_row(attempt, charge))
@@ -112,7 +113,12 @@ def tell(hooks: tuple[AttemptHook, ...], attempt: AttemptView, charge: Charge) -
 
 
 def charge_for(
-    endpoint: str, facts: Facts, price: Price | None, caution: int, *, whole: bool
+    endpoint: str,
+    facts: Facts,
+    price: Price | None,
+    bound: tuple[int, int] | None,
+    *,
+    whole: bool,
 ) -> Charge:
     """Return what a call cost, by what was seen of it; NOTHING_CHARGED when it cost nothing."""
     watcher = facts.watcher
@@ -125,7 +131,7 @@ def charge_for(
         return NOTHING_CHARGED
     if whole and endpoint not in _COUNTED and usage is None:
         return Charge(EXACT, _ZERO, 0, priced=False)
-    return _estimate(endpoint, facts, usage or _NO_USAGE, price, caution)
+    return _estimate(endpoint, facts, usage or _NO_USAGE, price, bound)
 
 
 def _said(facts: Facts) -> bool:
@@ -137,18 +143,21 @@ def _complete(endpoint: str, usage: Usage) -> bool:
 
 
 def _estimate(
-    endpoint: str, facts: Facts, usage: Usage, price: Price | None, caution: int
+    endpoint: str, facts: Facts, usage: Usage, price: Price | None, bound: tuple[int, int] | None
 ) -> Charge:
     """Charge what was sent and seen; what the provider has counted so far is taken where it is more."""
     body = facts.body
+    caution = USUAL if bound is None else STRICT
+    most_in, most_out = bound or _BOUNDLESS
     known = usage.input
-    prompt = known if known is not None else prompt_tokens(body, caution)
+    prompt = known if known is not None else min(prompt_tokens(body, caution), most_in)
     if not facts.has_head:
         return _charge(UNCERTAIN, Usage(prompt, 0), price)
     output = 0
     if endpoint in _ANSWERED:
         events = facts.watcher.events if facts.watcher is not None else 0
-        output = max(usage.output or 0, answer_tokens(events, facts.received, caution))
+        seen = min(answer_tokens(events, facts.received, caution), most_out)
+        output = max(usage.output or 0, seen)
     return _charge(ESTIMATED, usage._replace(input=prompt, output=output), price)
 
 

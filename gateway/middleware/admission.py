@@ -15,7 +15,6 @@ from gateway.core.errors import GatewayError, StoreError
 from gateway.core.lease import MICRO, RUNNING, TOKENS, Note, used_of, write_note
 from gateway.core.reply import Reply
 from gateway.core.scope import Scope, digest
-from gateway.core.sizing import STRICT
 from gateway.middleware.base import Build, Proceed
 from gateway.middleware.caps import Cap
 from gateway.middleware.meter import StreamMeter
@@ -96,7 +95,7 @@ class Admission:
     async def wrap(self, call: Call, proceed: Proceed) -> Reply:
         """Admit a call, then make it.
 
-        Raises `limit_exceeded`, `budget_exceeded`, `unpriced_model`, or StoreError where a layer is closed without it.
+        Raises `limit_exceeded`, `budget_exceeded`, `unpriced_model`; StoreError where a layer is closed without it.
         """
         ticket: Ticket | None = call.run.state.get(self._key)
         if ticket is None:
@@ -111,8 +110,6 @@ class Admission:
         run = call.run
         ticket = Ticket(run, run.id + self._suffix, self.caps, self._units)
         self._size(ticket, call)
-        if self._strict:
-            run.caution = STRICT
         refusal = await self._reserve(ticket)
         if refusal is not None:
             call = await self._else(ticket, call, refusal)
@@ -124,6 +121,8 @@ class Admission:
         if not self._sized:
             return
         ticket.bound = bound = bound_of(call, clamp=self._clamps)
+        if self._strict:
+            call.run.bound = (bound.input, bound.output)
         ticket.prices = prices = call.model.prices(call.run.asked)
         if self._priced and None in prices:
             self._unpriced(call.run, call.model.name)

@@ -12,7 +12,6 @@ from gateway.core.errors import StoreError
 from gateway.core.lease import Note
 from gateway.core.ledger import EXACT
 from gateway.core.money import Price
-from gateway.core.sizing import STRICT, USUAL
 from gateway.stores.memory import MemoryCounters
 from tests.support.layer import ANSWER
 from tests.support.spending import Attempt, Down, PricedModel, Purse, Spender, call_of
@@ -203,7 +202,7 @@ async def test_a_strict_budget_charges_cut_calls_at_the_most() -> None:
     await Spender(one).go(purse.layer("budget", **tokens(9000)))
     await Spender(two).go(purse.layer("limits", requests={"per_day": 9}))
 
-    assert (one.run.caution, two.run.caution) == (STRICT, USUAL)
+    assert (one.run.bound, two.run.bound) == ((11, 9), None)
 
 
 # ---------------------------------------------------------------- the store
