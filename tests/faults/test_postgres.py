@@ -173,6 +173,16 @@ def test_an_address_leaves_nothing_open(given: str, meant: str) -> None:
     assert complete(given) == meant
 
 
+@pytest.mark.parametrize("more", ["sslmode=require", "sslmode=verify-full&sslrootcert=/no/ca"])
+async def test_a_server_without_tls_is_not_spoken_to_where_it_is_required(
+    url: str, more: str
+) -> None:
+    ledger = PostgresLedger(f"{url}&{more}")
+
+    assert await refused(ledger.append([ROW]))
+    await ledger.aclose()
+
+
 @pytest.mark.fault("P-2")
 class TestDiesWhileServing:
     async def test_callers_are_refused_in_time_and_served_when_it_is_back(
