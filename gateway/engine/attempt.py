@@ -30,6 +30,7 @@ class Attempt:
         "_target_epoch",
         "body",
         "has_head",
+        "is_probe",
         "key",
         "meter",
         "number",
@@ -75,6 +76,7 @@ class Attempt:
         self._target_epoch = 0
         self._key_epoch = 0
         self._host_epoch = 0
+        self.is_probe = False
 
     @property
     def provider(self) -> str:
@@ -84,8 +86,9 @@ class Attempt:
     def begin(self) -> None:
         """Count the call: it is about to be sent, and has a place at its target."""
         run, target = self.run, self.target
-        self._target_epoch = target.health.breaker.epoch
-        self._host_epoch = target.health.host.breaker.epoch
+        health = target.health
+        self._target_epoch = health.breaker.epoch
+        self._host_epoch = health.host.breaker.epoch
         self._key_epoch = self.key.health.breaker.epoch
         run.attempts += 1
         self.number = run.attempts
@@ -110,7 +113,7 @@ class Attempt:
         run.target = self.target.model
         if run.target_model:
             run.target_model = self.served
-        if self.target.health.state or self.key.health.breaker.state:
+        if self.is_probe:
             self._succeed(clock.monotonic())
 
     def end(self, outcome: str) -> None:

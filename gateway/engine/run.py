@@ -98,6 +98,7 @@ class Engine:
             except BaseException:
                 attempt.forgo()
                 raise
+            attempt.is_probe = True
         attempt.begin()
         answer: Answer | None = None
         reply: Reply | None = None
