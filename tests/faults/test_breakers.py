@@ -28,6 +28,7 @@ from tests.support.failing import (
     refusal,
     settings,
     until_open,
+    url,
 )
 from tests.support.faulty import WHOLE, streamed
 from tests.support.gateway import bearer, run_gateway
@@ -288,3 +289,19 @@ async def test_operators_see_what_is_left_alone(tmp_path: Path, workers: int) ->
     assert (target["provider"], target["model"], target["state"]) == ("up", "m-upstream", "open")
     assert target["limit"] is None
     assert (shown["keys"] is None) == (workers > 1)
+
+
+@pytest.mark.fault("U-28")
+async def test_a_model_that_is_down_makes_room_for_its_fallback_at_once(tmp_path: Path) -> None:
+    one, other = Provider(DOWN), Provider()
+    chain = [{"fallback": {"models": ["spare"]}}, {"retry": {"initial_delay_ms": 1}}]
+    async with upstream(one.script) as first, upstream(other.script) as second:
+        config = settings(first, chain=chain, provider={"breaker": {"failures": 3, "open_s": 60}})
+        config["providers"]["other"] = {**config["providers"]["up"], "base_url": url(second)}
+        config["models"]["spare"] = {"targets": [{"provider": "other", "model": "m-upstream"}]}
+        config["tenants"]["acme"]["models"].append("spare")
+        async with serving(config, tmp_path) as gateway:
+            began = time.monotonic()
+            assert await post(gateway, 20) == [200] * 20
+            assert one.calls == 3
+            assert time.monotonic() - began < 5.0
