@@ -142,14 +142,15 @@ def redis_server(folder: Path, *options: str, **more: Any) -> Generator[RedisSer
 
 @cache
 def shared_url() -> str:
-    """Return the address of the server that all tests of this process share."""
+    """Return the address of the server that all tests of this process share; it waits long on a busy machine."""
     given = os.environ.get("REDIS_URL", "")
     if given:
         return given
     stack = ExitStack()
     atexit.register(stack.close)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redis-")))
-    return stack.enter_context(redis_server(folder)).url
+    url = stack.enter_context(redis_server(folder)).url
+    return f"{url}?socket_timeout=5&socket_connect_timeout=5"
 
 
 @contextmanager
