@@ -124,8 +124,10 @@ class Postgres:
 
     async def _opened(self) -> Pool:
         """Return the pool; the first caller makes it, after the tables."""
+        failures = self._breaker.failures
         async with self._turn:
             if self._pool is None:
+                self._breaker.check_since(failures)
                 await self._prepare()
                 self._pool = await make_pool(self._url, self._connections, STATEMENT_S)
             return self._pool
