@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from gateway.core.errors import StoreError
 from gateway.core.ports import StoredKey
 from gateway.lifecycle.keys import KeyFollower
@@ -66,3 +68,29 @@ async def test_a_store_that_fails_for_a_while_is_followed_afterwards() -> None:
     await asyncio.wait_for(changed.wait(), 2)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.fault("P-1")
+async def test_a_store_that_is_down_at_the_start_is_followed_once_it_answers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Busy()
+    store.fails = True
+    changed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def swap(rows: Iterable[StoredKey]) -> None:
+        loop.call_soon_threadsafe(changed.set)
+
+    follower = KeyFollower(store, swap, POLL_S)
+    assert follower.first() is None
+    task = asyncio.ensure_future(follower.run())
+    await asyncio.sleep(0.1)
+    assert not changed.is_set()
+    store.fails = False
+    await asyncio.wait_for(changed.wait(), 2)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    said = [record.message for record in caplog.records if "does not answer" in record.message]
+    assert len(said) == 1, "once, not each time"
