@@ -31,15 +31,16 @@ Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 class Flight:
     """A key that a request of this process is at work on; others with the same key wait for it.
 
-    `is_local`: the store did not answer, so that other processes do not know of it.
+    `is_local`: the store did not answer, so that other processes may not know of it.
     """
 
-    __slots__ = ("_over", "_receipt", "fingerprint", "holder", "is_local")
+    __slots__ = ("_known", "_over", "_receipt", "fingerprint", "holder", "is_local")
 
     def __init__(self, who: Who, fingerprint: Fingerprint) -> None:
         self.holder = Holder(*who, new_run_id())
         self.fingerprint = fingerprint
         self.is_local = False
+        self._known = asyncio.Event()
         self._over = asyncio.Event()
         self._receipt: Receipt | None = None
 
@@ -48,19 +49,28 @@ class Flight:
         """The key."""
         return self.holder.tenant, self.holder.name
 
+    def know(self) -> None:
+        """Note that the key belongs to this very request, or one like it: others may be compared to it."""
+        self._known.set()
+
+    async def known(self, deadline: float) -> bool:
+        """Wait until it is known whose key it is; False when it was not this request's.
+
+        Raises GatewayError `idempotency_in_progress` when the deadline is first.
+        """
+        await _by(deadline, self._known)
+        return not self._over.is_set() or self._receipt is not None
+
     def land(self, receipt: Receipt | None) -> None:
         """Tell those who wait what came of it; None: the key is free."""
         if not self._over.is_set():
             self._receipt = receipt
             self._over.set()
+            self._known.set()
 
     async def landed(self, deadline: float) -> Receipt | None:
         """Wait for the end; raises GatewayError `idempotency_in_progress` when the deadline is first."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._over.wait()
-        except TimeoutError:
-            raise _in_progress() from None
+        await _by(deadline, self._over)
         return self._receipt
 
 
@@ -87,6 +97,8 @@ class Flights:
             flight = self._flights.get(who)
             if flight is None:
                 return await self._claim(Flight(who, mine), deadline, is_open=is_open)
+            if not await flight.known(deadline):
+                continue
             _require_same(flight.fingerprint, mine)
             if not mine.body:
                 raise _in_progress()
@@ -102,20 +114,18 @@ class Flights:
         try:
             receipt = await self._ask(flight, deadline)
             is_held = receipt is None
-        except StoreError:
-            # Nobody knows whether the store has taken it.
-            self._spawn(self._release(flight), "release an idempotency key")
-            if not is_open:
+        except (StoreError, asyncio.CancelledError) as error:
+            is_held = flight.is_local = is_open and isinstance(error, StoreError)
+            if not is_held:
+                # Nobody knows whether the store has taken it.
+                self._spawn(self._release(flight), "release an idempotency key")
                 raise
-            is_held = flight.is_local = True
-        except asyncio.CancelledError:
-            self._spawn(self._release(flight), "release an idempotency key")
-            raise
         finally:
             if not is_held:
                 self._land(flight, receipt)
         if receipt is not None:
             return receipt
+        flight.know()
         self._held.add(flight)
         if self._renewal is None or self._renewal.done():
             self._renewal = self._spawn(self._renew(), "leases of idempotency keys")
@@ -139,6 +149,7 @@ class Flights:
             if receipt.state != "running":
                 return receipt
             is_running = True
+            flight.know()
             left_s = deadline - clock.monotonic()
             if not mine.body or left_s <= 0:
                 raise _in_progress()
@@ -147,7 +158,11 @@ class Flights:
 
     async def calling(self, flight: Flight) -> bool:
         """Note that a provider is about to be called; raises StoreError."""
-        return flight.is_local or await self._receipts.calling(flight.holder, self._lease_s)
+        if not flight.is_local:
+            return await self._receipts.calling(flight.holder, self._lease_s)
+        with suppress(StoreError):
+            await self._receipts.calling(flight.holder, self._lease_s)
+        return True
 
     async def settle(self, flight: Flight, receipt: Receipt | None) -> None:
         """Write down what came of a flight; None: the key is free. A store that is down gets it later."""
@@ -195,6 +210,14 @@ class Flights:
                 except StoreError as error:
                     _log.warning("leases of idempotency keys were not renewed: %s", error.detail)
                     break
+
+
+async def _by(deadline: float, event: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await event.wait()
+    except TimeoutError:
+        raise _in_progress() from None
 
 
 def _require_same(first: Fingerprint, second: Fingerprint) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 
 from gateway.core.call import AttemptView, Charge, Run
 from gateway.core.errors import GatewayError, InputError, StoreError, UpstreamError
-from gateway.core.ledger import EXACT
 from gateway.core.receipts import Answer, Receipt
 from gateway.core.scope import digest
 from gateway.engine.refusal import Refusal
@@ -28,6 +27,8 @@ _READ_BYTES = 1 << 20
 _REPLAYED = (b"idempotent-replayed", b"true")
 _KEY = re.compile(rb"[ -~]{1,255}\Z")
 _ERRORS = 400
+_BODY = frozenset({"client_gone", "request_timeout", "request_too_large", "invalid_http"})
+"""What ends a body before its end."""
 _CUT = frozenset({"draining", "client_gone"})
 _WARNING = "the idempotency key holds in this process alone: the state store does not answer"
 Proceed = Callable[[], Awaitable[None]]
@@ -136,7 +137,7 @@ class Once:
             await proceed()
         except GatewayError as error:
             self._error = error
-            if not _is_harmless(error, run):
+            if not is_harmless(error, run):
                 # The same call with this key gets the same answer.
                 error.should_retry = False
                 error.retry_after_s = None
@@ -172,7 +173,7 @@ class Once:
     def _receipt(self, run: Run, flight: Flight) -> Receipt | None:
         """Return what is to be kept; None when the key is free again."""
         error = self._error
-        if not run.attempts or (error is not None and _is_harmless(error, run)):
+        if not run.attempts or (error is not None and is_harmless(error, run)):
             return None
         answer = None if run.code in _CUT else self.exchange.answer()
         seen = flight.fingerprint._replace(body=self.exchange.body_digest)
@@ -198,17 +199,15 @@ async def _give(exchange: Exchange, run: Run, answer: Answer) -> None:
     exchange.end(body if len(body) <= LARGE_BYTES else await write_large(exchange, body, run))
 
 
-def _is_harmless(error: GatewayError, run: Run) -> bool:
+def is_harmless(error: GatewayError, run: Run) -> bool:
     """Tell whether no call of a failed run can have had an effect: a repeat may run.
 
-    Nothing left the gateway, the body never came to its end, or the provider refused for its own limits.
+    Nothing left the gateway, the body never came to its end, or the provider refused for its own limits; and no
+    earlier call was charged for.
     """
-    if not run.attempts or isinstance(error, InputError):
+    if not run.attempts:
         return True
-    if not isinstance(error, UpstreamError):
-        return False
-    is_refused = isinstance(error, Refusal) and (error.is_quota or error.is_credential)
-    if error.sent and not is_refused:
-        return False
-    free = all(charge.kind == EXACT and not charge.tokens for charge in run.charges)
-    return free and len(run.charges) >= run.attempts - 1
+    if isinstance(error, UpstreamError):
+        is_refused = isinstance(error, Refusal) and (error.is_quota or error.is_credential)
+        return (is_refused or not error.sent) and not run.charges
+    return error.code in _BODY and not run.charges

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
+from gateway.core.call import Charge, Run
+from gateway.core.errors import GatewayError, InputError, UpstreamError
+from gateway.core.ledger import UNCERTAIN
 from gateway.core.receipts import Holder, Receipt
+from gateway.core.status import Status
+from gateway.core.usage import Usage
+from gateway.dialects.base import ProviderError
+from gateway.engine.refusal import Refusal
+from gateway.server.idempotency import is_harmless
 from gateway.stores.receipts import MemoryReceipts
 from tests.support.faulty import GOOD, HEALTHY, WHOLE
 from tests.support.keyed import (
@@ -277,3 +285,67 @@ async def test_what_a_dead_gateway_leaves_runs_again_only_if_it_had_called_nobod
             assert code_of(answer) == "idempotency_lost"
         assert names[0].tenant == "acme"
         assert "secret" not in names[0].name
+
+
+@pytest.mark.fault("C-25")
+async def test_a_repeat_is_compared_to_the_first_request_not_to_a_wrong_one_that_asks_meanwhile(
+    opened: Open,
+) -> None:
+    hold = asyncio.Event()
+    asking: list[Holder] = []
+
+    class Slow(MemoryReceipts):
+        async def claim(self, holder: Holder, fingerprint: str, lease_s: float) -> Receipt:
+            asking.append(holder)
+            if len(asking) == 2:
+                await hold.wait()
+            return await super().claim(holder, fingerprint, lease_s)
+
+    async with opened(HEALTHY, receipts=Slow()) as (gateway, provider):
+        await ask(gateway, "one")
+        wrong = asyncio.create_task(ask(gateway, "one", {**CHAT, "seed": 1}))
+        await until(lambda: len(asking) == 2)
+        repeat = asyncio.create_task(ask(gateway, "one"))
+        await until(lambda: gateway.running == 2)
+        hold.set()
+
+        assert code_of(await wrong) == "idempotency_mismatch"
+        assert is_replay(await repeat)
+        assert len(provider.requests) == 1
+
+
+UNSENT = UpstreamError("upstream_unavailable", phase="connect", sent=False)
+SENT = UpstreamError("upstream_timeout", phase="first_byte")
+LIMITED = Refusal(
+    ProviderError(""), 429, Status.RESOURCE_EXHAUSTED, None, kind="", is_model_call=True
+)
+CHARGED = Charge(UNCERTAIN, Usage(3, 0), 1, priced=True)
+
+
+@pytest.mark.contract("I9")
+@pytest.mark.parametrize(
+    ("error", "attempts", "charges", "harmless"),
+    [
+        (InputError("invalid_json"), 0, [], True),
+        (GatewayError("internal"), 0, [], True),
+        (UNSENT, 2, [], True),
+        (UNSENT, 2, [CHARGED], False),
+        (SENT, 1, [CHARGED], False),
+        (SENT, 1, [], False),
+        (LIMITED, 1, [], True),
+        (LIMITED, 2, [CHARGED], False),
+        (InputError("request_too_large"), 1, [], True),
+        (InputError("unsupported_model"), 1, [CHARGED], False),
+        (InputError("unsupported_model"), 1, [], False),
+        (GatewayError("budget_exceeded"), 1, [], False),
+        (GatewayError("internal"), 1, [], False),
+    ],
+)
+def test_a_failed_request_is_harmless_when_no_call_of_it_can_have_had_an_effect(
+    error: GatewayError, attempts: int, charges: list[Charge], harmless: bool
+) -> None:
+    run = Run("r", "chat", 0.0, 1.0)
+    run.attempts = attempts
+    run.charges = charges
+
+    assert is_harmless(error, run) is harmless
