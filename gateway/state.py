@@ -35,9 +35,11 @@ class State:
         self.receipts = open_receipts(state, spawn)
         self.permits = open_permits(state, spawn)
         self.book = LedgerWriter(self.ledger)
-        self._settler = Settler(self._counters, self.ledger, stores.lease_s)
+        self._settler = Settler(
+            self._counters, self.ledger, stores.lease_s, at_once=1 if state == _IN_MEMORY else 64
+        )
         alone = open_counters(_IN_MEMORY, spawn)
-        self._offline = Offline(alone, Settler(alone, self.ledger))
+        self._offline = Offline(alone, Settler(alone, self.ledger, at_once=1))
 
     def ports(self, metrics: Metrics) -> Ports:
         """Return what middleware is given."""

@@ -73,5 +73,12 @@ def read_note(data: bytes) -> Note | None:
 
 def used_of(units: str, amounts: Sequence[int], tokens: int, cost_micro: int) -> tuple[int, ...]:
     """Return what each hold of a reservation is settled with: a call that ended runs no more."""
-    by_unit = {TOKENS: tokens, MICRO: cost_micro, RUNNING: 0}
-    return tuple(by_unit.get(unit, amount) for unit, amount in zip(units, amounts, strict=True))
+    used = list(amounts)
+    for place, unit in enumerate(units):
+        if unit == TOKENS:
+            used[place] = tokens
+        elif unit == MICRO:
+            used[place] = cost_micro
+        elif unit == RUNNING:
+            used[place] = 0
+    return tuple(used)

@@ -99,7 +99,8 @@ class _Ended(NamedTuple):
 class Settler:
     """Ends reservations: at once when their run is over, and those of processes that died (A5).
 
-    `run`, `renew` and `sweep` are to be kept running.
+    `run`, `renew` and `sweep` are to be kept running. `at_once`: how many settlements are under way together; one
+    for a store that answers at once.
     """
 
     def __init__(
@@ -108,11 +109,13 @@ class Settler:
         ledger: Ledger,
         lease_s: float = LEASE_S,
         sweep_s: float | None = None,
+        at_once: int = _BATCH,
     ) -> None:
         self._counters = counters
         self._ledger = ledger
         self.lease_s = lease_s
         self._sweep_s = min(lease_s / 4, _SWEEP_S) if sweep_s is None else sweep_s
+        self._at_once = at_once
         self._tenants: set[str] = set()
         self._running: dict[str, set[str]] = {}
         self._waiting: deque[_Ended] = deque()
@@ -151,7 +154,7 @@ class Settler:
             # Its lease ends; the sweep then takes what the ledger says.
             _log.error("too many settlements wait; %s is left to its lease", run_id)
             return
-        if any(not 0 <= amount <= _MOST for amount in actual):
+        if actual and (min(actual) < 0 or max(actual) > _MOST):
             _log.error("run %s was to be settled with %s", run_id, list(actual))
             actual = [min(max(0, amount), _MOST) for amount in actual]
         if not self._waiting:
@@ -174,7 +177,7 @@ class Settler:
         """Settle what waits; False when the store does not take it. Nothing leaves the queue before it is taken."""
         waiting = self._waiting
         while waiting:
-            batch = [waiting[place] for place in range(min(len(waiting), _BATCH))]
+            batch = [waiting[place] for place in range(min(len(waiting), self._at_once))]
             taken = await self._settle_batch(batch)
             for ended, is_taken in zip(batch, taken, strict=True):
                 waiting.popleft()

@@ -4,29 +4,29 @@ Layers that stand side by side are one admission: one reservation before the cal
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from gateway.core import clock
+from gateway.core import clock, codec
 from gateway.core.call import AttemptView, Call, ModelRef, Run
-from gateway.core.counting import Counters, Hold, Verdict
+from gateway.core.counting import Counters, Verdict
 from gateway.core.errors import GatewayError, StoreError
-from gateway.core.lease import MICRO, RUNNING, TOKENS, Note, used_of, write_note
+from gateway.core.lease import MICRO, TOKENS, used_of
 from gateway.core.reply import Reply
 from gateway.core.scope import Scope, digest
 from gateway.middleware.base import Build, Proceed
 from gateway.middleware.caps import Cap
 from gateway.middleware.meter import StreamMeter
-from gateway.middleware.ticket import NO_NEED, Need, Ticket, bound_of, need_of
+from gateway.middleware.telling import Refusal, Telling
+from gateway.middleware.ticket import Need, Ticket, bound_of, need_of
 from gateway.middleware.windows import StoreClock
-from gateway.telemetry.cells import Gauge
 
 _TRIES = 5
 _FIRST_WAIT_S = 0.01
 _LONGEST_WAIT_S = 0.2
 _SHARE_OFFLINE = 50
 """What each process may spend of a budget while the store is down: one part of so many, 2 %."""
+_OFFLINE_LEASE_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,7 @@ class Part:
     @property
     def clamps(self) -> bool:
         """Whether answers without a bound are given one: only where a budget refuses."""
-        return self.kind == "budget" and any(
-            cap.enforced and cap.unit in {TOKENS, MICRO} for cap in self.caps
-        )
-
-
-class Refusal(NamedTuple):
-    """The cap without room, what counts on it, and what was to be reserved."""
-
-    cap: Cap
-    used: int
-    amount: int
-    ends_s: float
+        return self.kind == "budget" and any(cap.enforced and cap.is_sized for cap in self.caps)
 
 
 class Admission:
@@ -70,23 +59,24 @@ class Admission:
         self.parts = tuple(parts)
         self._build = build
         self._ports = build.ports
+        self._name = build.tenant
         self._tenant = Scope(build.tenant)
         self._clock = StoreClock()
         self.caps = tuple(cap for part in parts for cap in part.caps)
         self._by_layer = {part.id: part for part in parts}
+        shadows = frozenset(part.id for part in parts if part.shadow)
+        self.telling = Telling(build.tenant, build.ports.metrics, self.caps, shadows)
         self._units = "".join(cap.unit for cap in self.caps)
-        self._sized = any(unit in self._units for unit in (TOKENS, MICRO))
+        self._sized = any(cap.is_sized for cap in self.caps)
+        self._likely = any(cap.is_sized and not cap.strict for cap in self.caps)
         self._priced = tuple(part for part in parts if any(cap.unit == MICRO for cap in part.caps))
         self._clamps = any(part.clamps for part in parts)
         self._strict = any(cap.strict for part in parts if part.clamps for cap in part.caps)
-        self.steps = self._clamps and any(
-            cap.enforced and not cap.strict for part in parts for cap in part.caps
-        )
+        self.steps = self._clamps and any(cap.enforced and not cap.strict for cap in self.caps)
         """Whether answers are reserved step by step."""
-        self._closed = any(part.closed for part in parts if not part.shadow)
+        self._closed = next((part.id for part in parts if part.closed and not part.shadow), "")
         self._key = f"admission:{parts[0].id}"
         self._suffix = f":{parts[0].id}"
-        self._gauges: dict[Cap, Gauge] = {}
 
     def plus(self, part: Part) -> "Admission":
         """Return the admission of these layers and one more."""
@@ -108,9 +98,11 @@ class Admission:
 
     async def _admit(self, call: Call) -> Call:
         run = call.run
-        ticket = Ticket(run, run.id + self._suffix, self.caps, self._units)
+        ticket = Ticket(run, run.id + self._suffix, self.caps)
         self._size(ticket, call)
         refusal = await self._reserve(ticket)
+        if refusal is not None:
+            refusal = await self._queue(ticket, refusal)
         if refusal is not None:
             call = await self._else(ticket, call, refusal)
         run.state[self._key] = ticket
@@ -126,8 +118,9 @@ class Admission:
         ticket.prices = prices = call.model.prices(call.run.asked)
         if self._priced and None in prices:
             self._unpriced(call.run, call.model.name)
-        ticket.strict = need_of(bound, prices)
-        ticket.likely = need_of(bound.expected(), prices)
+        ticket.strict = ticket.likely = need_of(bound, prices)
+        if self._likely:
+            ticket.likely = need_of(bound.expected(), prices)
 
     def _unpriced(self, run: Run, name: str) -> None:
         for part in self._priced:
@@ -138,76 +131,71 @@ class Admission:
                 run.warn(f"{start}{name} is not known: only tokens are counted")
 
     async def _reserve(self, ticket: Ticket) -> Refusal | None:
-        """Reserve what a call may cost, once; waits for room as long as the layers say."""
-        waited_s, pause_s = 0.0, _FIRST_WAIT_S
-        while True:
-            refusal = await self._try(ticket)
-            if refusal is None:
-                return None
-            part = self._by_layer[refusal.cap.layer]
-            pause_s = min(pause_s * 2, _LONGEST_WAIT_S, part.queue_s - waited_s)
-            if pause_s <= 0 or clock.monotonic() + pause_s >= ticket.run.deadline:
-                return refusal
-            await asyncio.sleep(pause_s)
-            waited_s += pause_s
+        """Reserve what a call may cost, all of it or nothing."""
+        verdict = await self._ask(ticket, {})
+        if verdict is not None and (verdict.missing or verdict.stale):
+            verdict = await self._ask_again(ticket, verdict)
+        if verdict is None:
+            return None
+        run = ticket.run
+        self.telling.show(run, ticket.holds, verdict)
+        if verdict.refused >= 0:
+            return self._refusal(ticket, verdict)
+        ticket.told = self.telling.report(run, verdict, told=ticket.told)
+        if not ticket.is_local:
+            self._ports.settler.hold(self._name, ticket.id)
+        return None
 
-    async def _try(self, ticket: Ticket) -> Refusal | None:
+    async def _ask(self, ticket: Ticket, bases: Mapping[int, int]) -> Verdict | None:
+        """Ask the store once; without it those that are open ask this process, or None admits."""
         ports = self._ports
+        self._hold(ticket, bases)
         known = False
         try:
-            ticket.counters = ports.counters
-            verdict = await self._ask(ticket, ports.counters)
+            counters = ticket.counters = ports.counters
+            verdict = await counters.reserve(
+                self._name, ticket.id, ticket.holds, ports.settler.lease_s, self._note(ticket)
+            )
             known = True
         except StoreError as error:
             known = not self._closed  # else what may have been reserved is given back
-            if self._closed:
-                details = {"middleware": self._first()}
-                raise StoreError(error.code, detail=error.detail, details=details) from error
-            if ports.offline is None:
-                return None
-            verdict = await self._ask_here(ticket, ports.offline.counters)
+            return await self._without(ticket, error)
         finally:
-            if not known:
+            if not known:  # cancelled: it may have been reserved, and nobody will know
                 self._release(ticket)
-        self._show(ticket, verdict)
-        if verdict.refused >= 0:
-            return self._refusal(ticket, verdict)
-        self._report(ticket, verdict)
-        if not ticket.is_local:
-            ports.settler.hold(self._build.tenant, ticket.id)
-        return None
+        self._clock.learn(verdict.now_ms)
+        return verdict
 
-    def _first(self) -> str:
-        return next((part.id for part in self.parts if part.closed and not part.shadow), "")
-
-    async def _ask(self, ticket: Ticket, counters: Counters) -> Verdict:
-        tenant, lease_s = self._build.tenant, self._ports.settler.lease_s
+    async def _ask_again(self, ticket: Ticket, verdict: Verdict) -> Verdict | None:
+        """Bring the sums that the store has forgotten, and the windows up to its clock."""
         bases: dict[int, int] = {}
-        for _ in range(_TRIES):
-            self._hold(ticket, bases)
-            note = self._note(ticket)
-            verdict = await counters.reserve(tenant, ticket.id, ticket.holds, lease_s, note)
-            self._clock.learn(verdict.now_ms)
-            if verdict.missing:
+        try:
+            for _ in range(_TRIES):
                 for place in verdict.missing:
                     bases[place] = await self._spent(ticket, place)
-            elif verdict.stale:
-                bases.clear()
-            else:
-                return verdict
-        raise StoreError("state_unavailable", detail="the windows of the store could not be met")
+                if verdict.stale:
+                    bases.clear()
+                asked = await self._ask(ticket, bases)
+                if asked is None or not (asked.missing or asked.stale):
+                    return asked
+                verdict = asked
+        except StoreError as error:
+            if error.details is not None:
+                raise
+            return await self._without(ticket, error)
+        error = StoreError("state_unavailable", detail="the windows of the store cannot be met")
+        return await self._without(ticket, error)
 
-    def _hold(self, ticket: Ticket, bases: dict[int, int]) -> None:
+    def _hold(self, ticket: Ticket, bases: Mapping[int, int]) -> None:
         now_s = self._clock.now_s()
-        amounts = ticket.wanted(ticket.strict, ticket.likely)
-        run, tenant = ticket.run, self._tenant
-        holds = [
-            cap.hold(run, tenant, amount, now_s)
-            for cap, amount in zip(self.caps, amounts, strict=True)
-        ]
+        run, tenant, strict, likely = ticket.run, self._tenant, ticket.strict, ticket.likely
+        holds = ticket.holds = []
+        for cap in self.caps:
+            unit, need = cap.unit, strict if cap.strict else likely
+            amount = need.tokens if unit == TOKENS else need.cost_micro if unit == MICRO else 1
+            holds.append(cap.hold(run, tenant, amount, now_s))
         for place, base in bases.items():
             holds[place] = holds[place]._replace(base=base)
-        ticket.holds = holds
 
     async def _spent(self, ticket: Ticket, place: int) -> int:
         """Ask the ledger what was spent in a window before the store's memory began."""
@@ -218,46 +206,45 @@ class Admission:
         return total.cost_micro if cap.unit == MICRO else total.tokens
 
     def _note(self, ticket: Ticket) -> bytes:
-        run = ticket.run
-        return write_note(
-            Note(
-                self._units,
-                run.id,
-                run.tenant,
-                run.key_id,
-                digest(run.user) if run.user else "",
-                digest(run.session) if run.session else "",
-                run.agent,
-                run.model,
-                run.endpoint,
-                run.request_id,
-                ticket.strict.tokens,
-                ticket.strict.cost_micro,
-                None not in ticket.prices,
+        """Return what is kept beside the reservation: the fields of `core.lease.Note`, in its order."""
+        run, need = ticket.run, ticket.strict
+        user = digest(run.user) if run.user else ""
+        session = digest(run.session) if run.session else ""
+        priced = None not in ticket.prices
+        return codec.encode(
+            (
+                self._units, run.id, run.tenant, run.key_id, user, session, run.agent, run.model,
+                run.endpoint, run.request_id, need.tokens, need.cost_micro, priced,
             )
-        )
+        )  # fmt: skip
 
-    async def _ask_here(self, ticket: Ticket, local: Counters) -> Verdict:
-        """Ask the counters of this process: limits in full, of each budget a small share."""
-        ticket.is_local, ticket.counters = True, local
-        self._hold(ticket, {})
-        holds = [
-            hold
-            if hold.limit is None or cap.kind != "budget"
-            else hold._replace(limit=max(1, hold.limit // _SHARE_OFFLINE))
-            for cap, hold in zip(self.caps, ticket.holds, strict=True)
-        ]
-        here = [hold._replace(lifted=False) for hold in holds]
-        verdict = await local.reserve(self._build.tenant, ticket.id, here, 86_400.0)
+    # ------------------------------------------------------------ without the store
+
+    async def _without(self, ticket: Ticket, error: StoreError) -> Verdict | None:
+        """Refuse, or ask the counters of this process: limits in full, of each budget a small share."""
+        if self._closed:
+            details = {"middleware": self._closed}
+            raise StoreError(error.code, detail=error.detail, details=details) from error
+        offline = self._ports.offline
+        if offline is None:
+            return None
+        ticket.is_local, ticket.counters = True, offline.counters
+        verdict = await self._ask_here(ticket, offline.counters)
         if verdict.stale:
             self._clock.learn(verdict.now_ms)
             self._hold(ticket, {})
-            here = [
-                hold._replace(window=new.window)
-                for hold, new in zip(here, ticket.holds, strict=True)
-            ]
-            verdict = await local.reserve(self._build.tenant, ticket.id, here, 86_400.0)
+            verdict = await self._ask_here(ticket, offline.counters)
         return verdict
+
+    async def _ask_here(self, ticket: Ticket, local: Counters) -> Verdict:
+        here = [
+            hold
+            if hold.limit is None or cap.kind != "budget"
+            else hold._replace(limit=max(1, hold.limit // _SHARE_OFFLINE), lifted=False)
+            for cap, hold in zip(self.caps, ticket.holds, strict=True)
+        ]
+        here = [hold._replace(lifted=False) for hold in here]
+        return await local.reserve(self._name, ticket.id, here, _OFFLINE_LEASE_S)
 
     # ------------------------------------------------------------ refused
 
@@ -268,6 +255,22 @@ class Admission:
         used = verdict.used[place] if place < len(verdict.used) else 0
         return Refusal(self.caps[place], used, hold.amount, ends_s)
 
+    async def _queue(self, ticket: Ticket, refusal: Refusal) -> Refusal | None:
+        """Wait for room as long as the layer without it says."""
+        waited_s, pause_s = 0.0, _FIRST_WAIT_S
+        while True:
+            left_s = self._by_layer[refusal.cap.layer].queue_s - waited_s
+            pause_s = min(pause_s, _LONGEST_WAIT_S, left_s)
+            if pause_s <= 0 or clock.monotonic() + pause_s >= ticket.run.deadline:
+                return refusal
+            await asyncio.sleep(pause_s)
+            waited_s += pause_s
+            pause_s *= 2
+            found = await self._reserve(ticket)
+            if found is None:
+                return None
+            refusal = found
+
     async def _else(self, ticket: Ticket, call: Call, refusal: Refusal) -> Call:
         """Call the cheaper model that a budget names, or refuse."""
         model = self._by_layer[refusal.cap.layer].fallback
@@ -275,79 +278,10 @@ class Admission:
             cheaper = call.copy(model)
             self._size(ticket, cheaper)
             if await self._reserve(ticket) is None:
-                call.run.warn(
-                    f"{refusal.cap.layer}: {model.name} was called, the budget is nearly used up"
-                )
+                why = "was called, the budget is nearly used up"
+                call.run.warn(f"{refusal.cap.layer}: {model.name} {why}")
                 return cheaper
-        raise self.error(refusal)
-
-    def error(self, refusal: Refusal) -> GatewayError:
-        """Count a refusal and say it."""
-        cap = refusal.cap
-        tenant = self._build.tenant
-        details: dict[str, object] = {"middleware": cap.layer, "unit": cap.word, "scope": cap.scope}
-        if cap.per:
-            details["per"] = cap.per
-        details["limit"] = cap.shown(cap.limit)
-        details["actual"] = cap.shown(refusal.used)
-        counter = self._ports.metrics.counter
-        if cap.kind == "budget":
-            counter("gateway_budget_rejections_total", tenant, cap.layer, cap.word).inc()
-            details["needed"] = cap.shown(refusal.amount)
-            return GatewayError("budget_exceeded", details=details)
-        counter("gateway_limit_rejections_total", tenant, cap.layer, cap.word).inc()
-        wait_s = max(0.001, refusal.ends_s) if cap.unit != RUNNING else 1.0
-        return GatewayError("limit_exceeded", retry_after_s=wait_s, details=details)
-
-    # ------------------------------------------------------------ told
-
-    def _show(self, ticket: Ticket, verdict: Verdict) -> None:
-        """Give the caller the nearest limits on requests and tokens."""
-        found: dict[str, tuple[float, bytes, bytes, bytes]] = {}
-        for cap, used, hold in zip(self.caps, verdict.used, ticket.holds, strict=False):
-            if cap.kind != "limits" or not cap.enforced or cap.unit == RUNNING:
-                continue
-            left = max(0, cap.limit - used)
-            known = found.get(cap.word)
-            if known is None or left / cap.limit < known[0]:
-                reset_s = max(0.0, hold.window.end - verdict.now_ms / 1000)
-                found[cap.word] = (
-                    left / cap.limit, b"%d" % cap.limit, b"%d" % left, _duration(reset_s)
-                )  # fmt: skip
-        headers = ticket.run.headers
-        if headers:
-            headers[:] = [each for each in headers if not each[0].startswith(b"x-ratelimit-")]
-        for word, (_, limit, left, reset) in found.items():
-            name = word.encode()
-            headers += [
-                (b"x-ratelimit-limit-" + name, limit),
-                (b"x-ratelimit-remaining-" + name, left),
-                (b"x-ratelimit-reset-" + name, reset),
-            ]
-
-    def _report(self, ticket: Ticket, verdict: Verdict) -> None:
-        """Tell of caps that refuse nothing, and show what is left of the tenant's budgets."""
-        for cap, used in zip(self.caps, verdict.used, strict=False):
-            if cap.kind == "budget" and cap.scope == "tenant" and cap.unit in {TOKENS, MICRO}:
-                self._gauge(cap).set(max(0.0, 1.0 - used / cap.limit))
-            if cap.enforced or used <= cap.limit:
-                continue
-            code = "budget_exceeded" if cap.kind == "budget" else "limit_exceeded"
-            if self._by_layer[cap.layer].shadow:
-                self._ports.metrics.counter("gateway_shadow_verdicts_total", cap.layer, code).inc()
-            elif not ticket.told:
-                ticket.told = True
-                ticket.run.warn(
-                    f"{cap.layer}: {code}: more than {cap.shown(cap.limit)} {cap.word} per {cap.per}"
-                )
-
-    def _gauge(self, cap: Cap) -> Gauge:
-        gauge = self._gauges.get(cap)
-        if gauge is None:
-            labels = (self._build.tenant, cap.layer, cap.word, cap.per)
-            gauge = self._ports.metrics.gauge("gateway_budget_remaining_ratio", *labels)
-            self._gauges[cap] = gauge
-        return gauge
+        raise self.telling.error(refusal)
 
     # ------------------------------------------------------------ while it runs
 
@@ -356,13 +290,16 @@ class Admission:
         ticket: Ticket | None = attempt.run.state.get(self._key)
         if ticket is None or not self._sized:
             return
-        run, price = ticket.run, attempt.price
-        if price is None and self._priced:
-            self._unpriced(run, attempt.served)
-        bound = ticket.bound if not run.attempts else ticket.bound.again(attempt.body)
-        strict, likely = need_of(bound, (price,)), need_of(bound.expected(), (price,))
-        if ticket.pending or run.charges or not strict.within(ticket.strict):
-            await self._grow(ticket, strict, likely)
+        run, price, bound = ticket.run, attempt.price, ticket.bound
+        strict, likely = ticket.strict, ticket.likely
+        if run.attempts or run.charges or ticket.pending or price not in ticket.prices:
+            if price is None and self._priced:
+                self._unpriced(run, attempt.served)
+            if run.attempts:
+                bound = bound.again(attempt.body)
+            strict, likely = need_of(bound, (price,)), need_of(bound.expected(), (price,))
+            if ticket.pending or run.charges or not strict.within(ticket.strict):
+                await self._grow(ticket, strict, likely)
         ticket.pending[attempt] = (strict, likely)
         if self._clamps and run.stream and bound.output:
             attempt.meter = StreamMeter(self, ticket, attempt)
@@ -374,17 +311,16 @@ class Admission:
             strict, likely = strict.plus(other_strict), likely.plus(other_likely)
         refusal = await self.extend(ticket, strict, likely)
         if refusal is not None:
-            raise self.error(refusal)
+            raise self.telling.error(refusal)
 
     async def extend(self, ticket: Ticket, strict: Need, likely: Need) -> Refusal | None:
         """Raise a reservation to these needs of its run; raises StoreError where a layer is closed without it."""
         held = tuple(hold.amount for hold in ticket.holds)
-        ticket.amounts = held
-        amounts = ticket.wanted(strict, likely)
+        amounts = ticket.wanted(held, strict, likely)
         if amounts == held or ticket.counters is None:
             return None
         try:
-            verdict = await ticket.counters.extend(self._build.tenant, ticket.id, amounts)
+            verdict = await ticket.counters.extend(self._name, ticket.id, amounts)
         except StoreError:
             if self._closed:
                 raise
@@ -405,39 +341,23 @@ class Admission:
     # ------------------------------------------------------------ at the end
 
     def finish(self, run: Run) -> None:
-        """Settle with what the run was charged, on every ending."""
+        """Settle with what the run was charged, on every ending; side calls too, without a call of its own."""
         ticket: Ticket | None = run.state.get(self._key)
         if ticket is not None:
-            self._settle(ticket, *ticket.charged())
+            self._settle(ticket, [hold.amount for hold in ticket.holds])
         elif run.charges and self._sized:
-            self._charge(run)
+            ticket = Ticket(run, run.id + self._suffix, self.caps)
+            self._hold(ticket, {})
+            self._settle(ticket, [0] * len(self.caps))
 
-    def _charge(self, run: Run) -> None:
-        """Count what side calls cost although the call itself was not made here."""
-        ticket = Ticket(run, run.id + self._suffix, self.caps, self._units)
-        ticket.strict = ticket.likely = NO_NEED
-        self._hold(ticket, {})
-        tokens, cost_micro = ticket.charged()
-        used = used_of(self._units, [0] * len(self.caps), tokens, cost_micro)
-        self._ports.settler.settle(self._build.tenant, ticket.id, ticket.holds, used)
-
-    def _settle(self, ticket: Ticket, tokens: int, cost_micro: int) -> None:
-        holds: Sequence[Hold] = ticket.holds
-        used = used_of(self._units, [hold.amount for hold in holds], tokens, cost_micro)
-        self._ports.settler.settle(self._build.tenant, ticket.id, holds, used)
+    def _settle(self, ticket: Ticket, amounts: Sequence[int]) -> None:
+        used = used_of(self._units, amounts, *ticket.charged())
+        self._ports.settler.settle(self._name, ticket.id, ticket.holds, used)
         offline = self._ports.offline
         if ticket.is_local and offline is not None:
-            offline.settler.settle(self._build.tenant, ticket.id, holds, used)
+            offline.settler.settle(self._name, ticket.id, ticket.holds, used)
 
     def _release(self, ticket: Ticket) -> None:
         """Give back what may have been reserved by a call whose answer nobody saw."""
-        if ticket.holds:
-            nothing = (0,) * len(ticket.holds)
-            self._ports.settler.settle(self._build.tenant, ticket.id, ticket.holds, nothing)
-
-
-def _duration(seconds: float) -> bytes:
-    """Write a time as providers do: 1m30s, 12.5s."""
-    minutes, rest = divmod(round(seconds, 3), 60)
-    text = f"{rest:g}s"
-    return (f"{int(minutes)}m{text}" if minutes else text).encode()
+        nothing = (0,) * len(ticket.holds)
+        self._ports.settler.settle(self._name, ticket.id, ticket.holds, nothing)

@@ -16,9 +16,9 @@ _MOST_KEPT = 4096
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Cap:
-    """One limit of one layer, over a window and for each owner of its scope.
+    """One limit of one layer, over a window and for each owner of its scope; never changed once built.
 
     `enforced` False: counted, never refused (shadow, warn). `strict`: reserved at the worst case. `is_rate`: a call
     that alone may be larger than the limit passes once nothing else counts.
@@ -34,7 +34,11 @@ class Cap:
     enforced: bool = True
     strict: bool = True
     is_rate: bool = False
-    _keys: dict[str, str] = field(default_factory=dict[str, str], compare=False)
+    _held: dict[str, Hold] = field(default_factory=dict[str, Hold], init=False)
+    _owner: Callable[[Run], str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._owner = _OWNERS[self.scope]
 
     @property
     def word(self) -> str:
@@ -42,9 +46,9 @@ class Cap:
         return WORDS[self.unit]
 
     @property
-    def lifted(self) -> bool:
-        """Whether the ledger knows what was spent."""
-        return self.kind == "budget" and self.unit in {TOKENS, MICRO}
+    def is_sized(self) -> bool:
+        """Whether it counts how large calls are, not how many."""
+        return self.unit in {TOKENS, MICRO}
 
     def window(self, now_s: float) -> Window:
         """Return its window at a moment of the store's clock."""
@@ -52,30 +56,33 @@ class Cap:
 
     def hold(self, run: Run, tenant: Scope, amount: int, now_s: float) -> Hold:
         """Return what a run holds of it."""
+        owner = self._owner(run)
+        hold = self._held.get(owner)
+        if hold is None or (hold.window.end and not hold.window.start <= now_s < hold.window.end):
+            hold = self._make(owner, tenant, now_s)
+        if hold.amount == amount:
+            return hold
         if self.is_rate and amount > self.limit:
             amount = self.limit
-        limit = self.limit if self.enforced else None
-        owner = _OWNERS[self.scope](run)
-        # Of those who do not say who they are the ledger cannot tell what they spent.
-        lifted = self.lifted and (owner != "" or self.scope == "tenant")
-        return Hold(self._key(owner, tenant), amount, limit, self.window(now_s), lifted)
+        return Hold(hold.key, amount, hold.limit, hold.window, hold.lifted)
 
-    def _key(self, owner: str, tenant: Scope) -> str:
-        key = self._keys.get(owner)
-        if key is None:
-            per = self.per or "now"
-            key = tenant.key(self.kind, self.layer, self.unit, per, self.scope, owner)
-            if len(self._keys) >= _MOST_KEPT:
-                self._keys.clear()
-            self._keys[owner] = key
-        return key
+    def _make(self, owner: str, tenant: Scope, now_s: float) -> Hold:
+        """Return a hold of one, kept while its window lasts."""
+        key = tenant.key(self.kind, self.layer, self.unit, self.per or "now", self.scope, owner)
+        # Of those who do not say who they are the ledger cannot tell what they spent.
+        lifted = self.kind == "budget" and self.is_sized and (owner != "" or self.scope == "tenant")
+        limit = self.limit if self.enforced else None
+        if len(self._held) >= _MOST_KEPT:
+            self._held.clear()
+        hold = self._held[owner] = Hold(key, 1, limit, self.window(now_s), lifted)
+        return hold
 
     def owner(self, run: Run) -> Owner:
         """Return whose rows of the ledger count."""
         if self.scope == "tenant":
             return Owner(run.tenant)
         field_name = "key_id" if self.scope == "key" else self.scope
-        return Owner(run.tenant, **{field_name: _OWNERS[self.scope](run)})
+        return Owner(run.tenant, **{field_name: self._owner(run)})
 
     def shown(self, amount: int) -> float | int:
         """Return an amount as callers read it: dollars for money."""
@@ -90,7 +97,6 @@ _OWNERS: dict[str, Callable[[Run], str]] = {
     "model": lambda run: run.model,
     "agent": lambda run: run.agent,
 }
-SCOPES = tuple(_OWNERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class StreamMeter:
             all_strict, all_likely = all_strict.plus(one), all_likely.plus(other)
         refusal = await admission.extend(ticket, all_strict, all_likely)
         if refusal is not None:
-            code = admission.error(refusal).code
+            code = admission.telling.error(refusal).code
             return f"{refusal.cap.layer}: {code}: the answer was ended"
         self._held = held
         return ""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gateway.core import sizing
 from gateway.core.call import Call, ModelRef, Run
 from gateway.core.counting import Counters, Hold
-from gateway.core.lease import MICRO, RUNNING, TOKENS
+from gateway.core.lease import MICRO, TOKENS
 from gateway.core.money import Price, worst
 from gateway.middleware.caps import Cap
 
@@ -55,6 +55,7 @@ class Need(NamedTuple):
 
 
 NO_NEED = Need(0, 0)
+NO_BOUND = Bound(0, 0, 0)
 
 
 def bound_of(call: Call, *, clamp: bool) -> Bound:
@@ -109,10 +110,10 @@ def _whole(call: Call, name: str) -> int | None:
 
 def need_of(bound: Bound, prices: Sequence[Price | None]) -> Need:
     """Return the worst case of a call at the dearest of its targets; unknown prices are left out."""
-    dearest = max(
-        (worst(price, bound.input, bound.output) for price in prices if price is not None),
-        default=0,
-    )
+    dearest = 0
+    for price in prices:
+        if price is not None:
+            dearest = max(dearest, worst(price, bound.input, bound.output))
     return Need(bound.input + bound.output, dearest)
 
 
@@ -124,25 +125,22 @@ class Ticket:
     """
 
     __slots__ = (
-        "amounts", "bound", "caps", "counters", "holds", "id", "is_local", "likely", "pending", "prices", "run",
-        "steps", "strict", "told", "units",
+        "bound", "caps", "counters", "holds", "id", "is_local", "likely", "pending", "prices", "run",
+        "strict", "told",
     )  # fmt: skip
 
-    def __init__(self, run: Run, reservation: str, caps: Sequence[Cap], units: str) -> None:
+    def __init__(self, run: Run, reservation: str, caps: Sequence[Cap]) -> None:
         self.run = run
         self.id = reservation
         self.caps = caps
-        self.units = units
-        self.bound = Bound(0, 0, 0)
+        self.bound = NO_BOUND
         self.strict = NO_NEED
         self.likely = NO_NEED
         self.prices: Sequence[Price | None] = ()
         self.holds: list[Hold] = []
-        self.amounts: tuple[int, ...] = ()
         self.counters: Counters | None = None
         self.is_local = False
         self.pending: dict[object, tuple[Need, Need]] = {}
-        self.steps = 1
         self.told = False
 
     def charged(self) -> Need:
@@ -153,17 +151,15 @@ class Ticket:
             cost_micro += charge.cost_micro
         return Need(tokens, cost_micro)
 
-    def wanted(self, strict: Need, likely: Need) -> tuple[int, ...]:
+    def wanted(self, held: Sequence[int], strict: Need, likely: Need) -> tuple[int, ...]:
         """Return the amount of each hold for these needs; never less than is held."""
         found: list[int] = []
-        for place, cap in enumerate(self.caps):
+        for cap, amount in zip(self.caps, held, strict=True):
             need = strict if cap.strict else likely
-            amount = 1
-            if cap.unit == TOKENS:
-                amount = need.tokens
-            elif cap.unit == MICRO:
-                amount = need.cost_micro
-            if cap.is_rate and amount > cap.limit and cap.unit != RUNNING:
-                amount = cap.limit
-            found.append(max(amount, self.amounts[place]) if self.amounts else amount)
+            wish = (
+                need.tokens if cap.unit == TOKENS else need.cost_micro if cap.unit == MICRO else 1
+            )
+            if cap.is_rate:
+                wish = min(wish, cap.limit)
+            found.append(max(wish, amount))
         return tuple(found)

@@ -222,7 +222,7 @@ async def running(
     script = model if isinstance(model, Script) else Script([model or saying()])
     with contextlib.closing(Registry.create()) as registry:
         counters, ledger = MemoryCounters(), MemoryLedger()
-        settler = Settler(counters, ledger)
+        settler = Settler(counters, ledger, at_once=1)
         ports = Ports(Metrics(registry, VERSION), counters, ledger, settler)
         built: list[Layer] = []
         for at, (kind, options) in enumerate(layers):

@@ -1,0 +1,113 @@
+"""What callers and operators are told of limits and budgets: refusals, headers, metrics."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.core.call import Run
+from gateway.core.counting import Hold, Verdict
+from gateway.core.errors import GatewayError
+from gateway.core.lease import RUNNING
+from gateway.middleware.caps import Cap
+from gateway.telemetry.cells import Gauge
+from gateway.telemetry.metrics import Metrics
+
+_RATE = b"x-ratelimit-"
+
+
+class Refusal(NamedTuple):
+    """The cap without room, what counts on it, what was to be reserved, and the seconds until its window ends."""
+
+    cap: Cap
+    used: int
+    amount: int
+    ends_s: float
+
+
+class Telling:
+    """The words of one admission; `shadows` are its layers that change nothing."""
+
+    def __init__(
+        self, tenant: str, metrics: Metrics, caps: Sequence[Cap], shadows: frozenset[str]
+    ) -> None:
+        self._tenant = tenant
+        self._metrics = metrics
+        self._shadows = shadows
+        self._gauges = [
+            (place, cap.limit, self._gauge(cap))
+            for place, cap in enumerate(caps)
+            if cap.kind == "budget" and cap.scope == "tenant" and cap.limit
+        ]
+        self._loose = [(place, cap) for place, cap in enumerate(caps) if not cap.enforced]
+        shown: dict[str, list[tuple[int, Cap]]] = {}
+        for place, cap in enumerate(caps):
+            if cap.kind == "limits" and cap.enforced and cap.unit != RUNNING:
+                shown.setdefault(cap.word, []).append((place, cap))
+        self._shown: Mapping[bytes, list[tuple[int, Cap]]] = {
+            word.encode(): places for word, places in shown.items()
+        }
+
+    def _gauge(self, cap: Cap) -> Gauge:
+        labels = (self._tenant, cap.layer, cap.word, cap.per)
+        return self._metrics.gauge("gateway_budget_remaining_ratio", *labels)
+
+    def error(self, refusal: Refusal) -> GatewayError:
+        """Count a refusal and say it."""
+        cap = refusal.cap
+        details: dict[str, object] = {"middleware": cap.layer, "unit": cap.word, "scope": cap.scope}
+        if cap.per:
+            details["per"] = cap.per
+        details["limit"] = cap.shown(cap.limit)
+        details["actual"] = cap.shown(refusal.used)
+        counter = self._metrics.counter
+        if cap.kind == "budget":
+            counter("gateway_budget_rejections_total", self._tenant, cap.layer, cap.word).inc()
+            details["needed"] = cap.shown(refusal.amount)
+            return GatewayError("budget_exceeded", details=details)
+        counter("gateway_limit_rejections_total", self._tenant, cap.layer, cap.word).inc()
+        wait_s = max(0.001, refusal.ends_s) if cap.unit != RUNNING else 1.0
+        return GatewayError("limit_exceeded", retry_after_s=wait_s, details=details)
+
+    def show(self, run: Run, holds: Sequence[Hold], verdict: Verdict) -> None:
+        """Give the caller the nearest limits on requests and tokens."""
+        if not self._shown or not verdict.used:
+            return
+        headers = run.headers
+        if headers:
+            headers[:] = [each for each in headers if not each[0].startswith(_RATE)]
+        for word, places in self._shown.items():
+            place, cap = places[0]
+            left = cap.limit - verdict.used[place]
+            for other, wider in places[1:]:
+                room = wider.limit - verdict.used[other]
+                if room * cap.limit < left * wider.limit:
+                    place, cap, left = other, wider, room
+            reset_s = holds[place].window.end - verdict.now_ms // 1000
+            headers += (
+                (b"x-ratelimit-limit-" + word, b"%d" % cap.limit),
+                (b"x-ratelimit-remaining-" + word, b"%d" % max(0, left)),
+                (b"x-ratelimit-reset-" + word, _duration(max(0, reset_s))),
+            )
+
+    def report(self, run: Run, verdict: Verdict, *, told: bool) -> bool:
+        """Show what is left of budgets, and tell of caps that refuse nothing; True once the caller is told."""
+        used = verdict.used
+        for place, limit, gauge in self._gauges:
+            gauge.set(max(0.0, 1.0 - used[place] / limit))
+        for place, cap in self._loose:
+            if used[place] <= cap.limit:
+                continue
+            code = "budget_exceeded" if cap.kind == "budget" else "limit_exceeded"
+            if cap.layer in self._shadows:
+                self._metrics.counter("gateway_shadow_verdicts_total", cap.layer, code).inc()
+            elif not told:
+                told = True
+                amount = f"{cap.shown(cap.limit)} {cap.word} per {cap.per}"
+                run.warn(f"{cap.layer}: {code}: more than {amount}")
+        return told
+
+
+def _duration(seconds: int) -> bytes:
+    """Write a time as providers do: 1m30s."""
+    if seconds < 60:
+        return b"%ds" % seconds
+    return b"%dm%ds" % divmod(seconds, 60)
