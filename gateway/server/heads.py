@@ -27,6 +27,9 @@ def reply_headers(run: Run, own: Headers) -> Block:
     if run.charges and not run.stream and any(charge.priced for charge in run.charges):
         spent = dollars(sum(charge.cost_micro for charge in run.charges))
         block = b"%bx-gateway-cost-usd: %b\r\n" % (block, spent.encode())
+    if run.warnings:
+        text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
+        block += checked_lines(((b"x-gateway-warnings", text),))
     if not run.attempts:
         return Block(b"%bx-request-id: %b\r\n" % (block, run.request_id.encode()))
     overhead_ms = (clock.monotonic() - run.started - run.upstream_s) * 1000.0
@@ -36,9 +39,6 @@ def reply_headers(run: Run, own: Headers) -> Block:
         run.attempts,
         overhead_ms,
     )
-    if run.warnings:
-        text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
-        block += checked_lines(((b"x-gateway-warnings", text),))
     return Block(block)
 
 
