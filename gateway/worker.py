@@ -207,7 +207,12 @@ class Worker:
         _log.info("leaving: %d requests are running", len(self._inflight))
         for listener in listeners:
             listener.wind_down()
-        await self.drain.run()
+
+        def let_go() -> None:
+            for listener in listeners:
+                listener.close_idle()
+
+        await self.drain.run(let_go)
         for listener in listeners:
             listener.stop_accepting()
         await self.drain.finish(_all_closed(listeners))

@@ -1,7 +1,7 @@
 """Leaving in order: readiness off, a moment to be noticed, no new work, wait, cut, gone (L-1, L-2)."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import Enum
 from typing import Any
 
@@ -56,13 +56,17 @@ class Drain:
         """Wait for the first request to leave."""
         await self._asked.wait()
 
-    async def run(self) -> None:
-        """Let the running requests finish within the limit, then end them."""
+    async def run(self, on_refusing: Callable[[], None] = lambda: None) -> None:
+        """Let the running requests finish within the limit, then end them.
+
+        `on_refusing` is called as new requests begin to be refused.
+        """
         self.phase = Phase.LEAVING
         self.leaving = True
         await self._unless_hurried(asyncio.sleep(self._announce_s), self._announce_s)
         self.phase = Phase.REFUSING
         self.refusing = True
+        on_refusing()
         self._limit = asyncio.get_running_loop().time() + self._drain_s
         await self._unless_hurried(self._inflight.wait_idle(self._drain_s), self._drain_s)
         if len(self._inflight):

@@ -51,6 +51,13 @@ class Listener:
             if isinstance(connection, GuardedProtocol):
                 connection.closing = True
 
+    def close_idle(self) -> None:
+        """Close client connections that rest: their next request goes elsewhere instead of being refused."""
+        connections: set[Any] = self._server.server_state.connections
+        for connection in tuple(connections):
+            if isinstance(connection, GuardedProtocol):
+                connection.close_idle()
+
     def stop_accepting(self) -> None:
         """Close the listening socket, and the connections that are idle."""
         for server in self._server.servers:

@@ -295,6 +295,11 @@ class GuardedProtocol(Connection):
         self.closing = self._half_open and not self._queue
         return keep_open
 
+    def close_idle(self) -> None:
+        """Close if answers were given and nothing has come since."""
+        if self._current is None and self._phase == IDLE:
+            self.transport.close()
+
     def shutdown(self) -> None:
         """Serve what runs, nothing more; called by uvicorn when the server stops."""
         self.closing = True

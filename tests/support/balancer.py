@@ -42,7 +42,6 @@ class Replica:
     folder: Path
     port: int = field(default_factory=quiet_port)
     exits: list[int] = field(default_factory=list[int])
-    logs: list[str] = field(default_factory=list[str])
     gateway: Gateway | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -53,14 +52,16 @@ class Replica:
         running = run_gateway(config, self.folder, name=self.name)
         self.gateway = self._stack.enter_context(running)
 
-    def leave(self, within_s: float) -> None:
-        """Ask it to leave and wait until it is gone."""
+    def leave(self, within_s: float) -> float:
+        """Ask it to leave, wait until it is gone, and return how long that took."""
         assert self.gateway is not None
         process = self.gateway.process
+        began = time.monotonic()
         process.popen.send_signal(signal.SIGTERM)
         self.exits.append(process.popen.wait(within_s))
-        self.logs.append(process.err)
+        took = time.monotonic() - began
         self.close()
+        return took
 
     def close(self) -> None:
         """End it, whatever it does."""
@@ -92,14 +93,21 @@ class Balancer:
 
 
 @contextmanager
-def balancing(replicas: Sequence[Replica], folder: Path) -> Generator[Balancer]:
-    """Start the replicas and HAProxy before them, with the settings of the documents and quicker checks."""
+def balancing(
+    replicas: Sequence[Replica], folder: Path, *, connections: bool = False
+) -> Generator[Balancer]:
+    """Start the replicas and HAProxy before them, with the settings of the documents and quicker checks.
+
+    `connections`: it shares out connections instead of requests, as a Service of Kubernetes does.
+    """
     program = shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         lacking("haproxy")
     (block,) = fenced("haproxy")
     settings, line, _ = block.text.rpartition("    server one")
     assert line, "the documents name a server"
+    if connections:
+        settings = settings.replace("    mode http\n", "    mode tcp\n")
     front, stats = quiet_port(), quiet_port()
     servers = "".join(
         f"    server {each.name} 127.0.0.1:{each.port} check inter {CHECK_MS}ms fall 1 rise 1\n"
@@ -109,7 +117,7 @@ def balancing(replicas: Sequence[Replica], folder: Path) -> Generator[Balancer]:
     file.write_text(
         f"global\n    maxconn 2000\n{settings}{servers}"
         f"frontend clients\n    bind 127.0.0.1:{front}\n    default_backend gateway\n"
-        f"frontend stats\n    bind 127.0.0.1:{stats}\n    stats enable\n    stats uri /\n",
+        f"frontend stats\n    mode http\n    bind 127.0.0.1:{stats}\n    stats enable\n    stats uri /\n",
         encoding="utf-8",
     )
     with ExitStack() as stack:
@@ -135,9 +143,7 @@ async def roll(
     took: list[float] = []
     for _ in range(rounds):
         for each in replicas:
-            began = time.monotonic()
-            await asyncio.to_thread(each.leave, leave_s)
-            took.append(time.monotonic() - began)
+            took.append(await asyncio.to_thread(each.leave, leave_s))
             await asyncio.to_thread(each.start)
             await asyncio.to_thread(
                 wait_for, lambda: balancer.ready() == everyone, 10, "it is taken back"

@@ -45,6 +45,7 @@ class Serving:
     registry: Registry
     log: Path
     client: httpx2.AsyncClient = field(repr=False)
+    listener: Listener = field(repr=False)
 
     async def post(
         self, body: Mapping[str, Any] | bytes, path: str = "/v1/chat/completions", **headers: str
@@ -148,7 +149,7 @@ async def serving(
         trust_env=False,
     )
     try:
-        yield Serving(listener.url, sock.getsockname()[1], worker, registry, log, own)
+        yield Serving(listener.url, sock.getsockname()[1], worker, registry, log, own, listener)
     finally:
         await own.aclose()
         listener.stop_accepting()

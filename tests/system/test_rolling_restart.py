@@ -27,12 +27,17 @@ class Traffic:
 
     port: int
     longest_s: float
-    pause_s: float
+    idle_s: float
     seed: int
     stop: bool = False
     plain: int = 0
     streams: int = 0
     failures: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def whole(self) -> int:
+        """Answers that came whole."""
+        return self.plain + self.streams
 
     async def client(self, number: int) -> None:
         """Ask one thing after the other over connections that are kept."""
@@ -58,7 +63,7 @@ class Traffic:
                     self.streams += 1
                 else:
                     self.plain += 1
-                await asyncio.sleep(self.pause_s * chance.random() * 2)
+                await asyncio.sleep(self.idle_s * chance.random())
 
     async def _ask(self, own: httpx2.AsyncClient, *, streamed: bool, took_ms: int) -> str:
         """Return what is wrong with the answer; nothing where all is well."""
@@ -85,28 +90,32 @@ def config(port: int, database: str, **server: Any) -> dict[str, Any]:
     }
 
 
-async def restart_under_load(
-    folder: Path,
-    database: str,
-    *,
-    requests: int,
-    rounds: int,
-    longest_s: float,
-    workers: int,
-    clients: int,
-) -> None:
-    """Replace two replicas `rounds` times each while `requests` and more are asked: none fails, each is in the ledger."""
+@dataclass(frozen=True)
+class Plan:
+    """What is asked while replicas are replaced: `idle_s` is the longest pause of a client."""
+
+    requests: int
+    rounds: int
+    longest_s: float
+    clients: int
+    idle_s: float = 0.4
+    workers: int = 1
+    connections: bool = False
+
+
+async def restart_under_load(folder: Path, database: str, plan: Plan) -> None:
+    """Replace two replicas in turn while requests are asked: none fails, each is in the ledger."""
     seed = random.randrange(1 << 32)
     async with provider() as port:
-        settings = config(port, database, workers=workers, drain_s=longest_s + 5)
+        settings = config(port, database, workers=plan.workers, drain_s=plan.longest_s + 5)
         replicas = [Replica(name, settings, folder) for name in ("one", "two")]
-        with balancing(replicas, folder) as balancer:
-            traffic = Traffic(balancer.port, longest_s, 0.2, seed)
-            asking = [asyncio.ensure_future(traffic.client(each)) for each in range(clients)]
+        with balancing(replicas, folder, connections=plan.connections) as balancer:
+            traffic = Traffic(balancer.port, plan.longest_s, plan.idle_s, seed)
+            asking = [asyncio.ensure_future(traffic.client(each)) for each in range(plan.clients)]
             began = time.monotonic()
             try:
-                took = await roll(balancer, replicas, rounds, leave_s=longest_s + 10)
-                while traffic.plain + traffic.streams < requests and not traffic.failures:
+                took = await roll(balancer, replicas, plan.rounds, leave_s=plan.longest_s + 20)
+                while traffic.whole < plan.requests and not traffic.failures:
                     await asyncio.sleep(0.05)
             finally:
                 traffic.stop = True
@@ -117,42 +126,41 @@ async def restart_under_load(
             )
             exits = [code for each in replicas for code in each.exits]
     assert traffic.failures == Counter()
-    assert exits == [0] * (2 * rounds)
-    asked = traffic.plain + traffic.streams
-    assert asked >= requests
+    assert exits == [0] * (2 * plan.rounds)
+    assert traffic.whole >= plan.requests
     count = "SELECT count(*), count(DISTINCT request_id) FROM gateway_ledger"
-    assert sql(database, count).split() == [f"{asked}|{asked}"]
+    assert sql(database, count).split() == [f"{traffic.whole}|{traffic.whole}"]
+
+
+SHORT = {
+    "one worker": Plan(requests=1500, rounds=3, longest_s=2, clients=40),
+    "two workers": Plan(requests=500, rounds=1, longest_s=2, clients=40, workers=2),
+    "kept connections": Plan(
+        requests=500, rounds=1, longest_s=4, clients=60, idle_s=4, connections=True
+    ),
+}
+FULL = {
+    "one worker": Plan(requests=20_000, rounds=10, longest_s=20, clients=120),
+    "two workers": Plan(requests=20_000, rounds=10, longest_s=20, clients=120, workers=2),
+    "kept connections": Plan(
+        requests=20_000, rounds=10, longest_s=20, clients=250, idle_s=10, connections=True
+    ),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(("workers", "rounds"), [(1, 3), (2, 1)], ids=["one worker", "two workers"])
+@pytest.mark.parametrize("plan", SHORT.values(), ids=SHORT)
 async def test_no_request_is_lost_while_replicas_are_replaced(
-    tmp_path: Path, postgres_url: str, workers: int, rounds: int
+    tmp_path: Path, postgres_url: str, plan: Plan
 ) -> None:
-    await restart_under_load(
-        tmp_path,
-        postgres_url,
-        requests=500 * rounds,
-        rounds=rounds,
-        longest_s=2,
-        workers=workers,
-        clients=40,
-    )
+    await restart_under_load(tmp_path, postgres_url, plan)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("plan", FULL.values(), ids=FULL)
 async def test_none_of_twenty_thousand_is_lost_over_ten_restarts(
-    tmp_path: Path, postgres_url: str, workers: int
+    tmp_path: Path, postgres_url: str, plan: Plan
 ) -> None:
-    await restart_under_load(
-        tmp_path,
-        postgres_url,
-        requests=20_000,
-        rounds=10,
-        longest_s=20,
-        workers=workers,
-        clients=120,
-    )
+    await restart_under_load(tmp_path, postgres_url, plan)

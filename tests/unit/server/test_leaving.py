@@ -4,7 +4,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.support.faulty import HEALTHY
+import pytest
+
+from tests.support.caller import calling, request
+from tests.support.faulty import GOOD, HEALTHY
 from tests.support.scripted_upstream import upstream
 from tests.support.serving import CHAT, KEY, config_for, serving
 
@@ -24,6 +27,27 @@ async def test_while_leaving_every_answer_is_the_last_of_its_connection(tmp_path
     assert "connection" not in before.headers
     assert during.headers["connection"] == "close"
     assert after.headers["connection"] == "close"
+
+
+@pytest.mark.contract("G-3")
+@pytest.mark.fault("L-2")
+async def test_connections_that_rest_are_closed_before_their_next_request_is_refused(
+    tmp_path: Path,
+) -> None:
+    async with upstream(HEALTHY) as served:
+        config = config_for(f"http://localhost:{served.port}/v1", server={"announce_s": 0})
+        async with serving(config, tmp_path) as gateway, calling(gateway.port) as resting:
+            resting.send(request(CHAT))
+            await resting.read_until(GOOD)
+            async with calling(gateway.port) as fresh:
+                await gateway.worker.drain.run(gateway.listener.close_idle)
+                at_its_end = await resting.read_to_end()
+                fresh.send(request(CHAT))
+                refused = await fresh.read_to_end()
+
+    assert at_its_end == b""
+    assert b"HTTP/1.1 503" in refused
+    assert b'"draining"' in refused
 
 
 async def test_the_words_of_a_caller_are_not_in_the_log(tmp_path: Path) -> None:
