@@ -4,8 +4,8 @@ Every failure is StoreError `state_unavailable`; its detail names hosts, never a
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, Protocol
 
 from gateway.core.errors import StoreError
 from gateway.stores.redis.address import Address, parse
@@ -116,11 +116,11 @@ class Client:
         self._link: _Link | None = _links.setdefault(self._key, _Link(address, spawn, own))
         self._link.users += 1
 
-    async def command(self, key: str, *parts: Part, again: bool = True) -> Reply:
-        """Send a command to the server of `key`: `command("k", "GET", "k")`."""
-        return await self._call(key, parts, again=again)
+    def command(self, key: str, *parts: Part, again: bool = True) -> Coroutine[Any, Any, Reply]:
+        """Send a command to whichever server has `key`; `parts` is all of it, as in "GET", key."""
+        return self._call(key, parts, again=again)
 
-    async def script(
+    def script(
         self,
         name: str,
         keys: Sequence[str],
@@ -128,7 +128,7 @@ class Client:
         *,
         identified: bool = False,
         again: bool = True,
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """Run `scripts/<name>.lua`; all keys are of one tenant (RS-8).
 
         `identified`: ARGV[1] is the identity of the server process, which changes when it restarts or another
@@ -138,7 +138,7 @@ class Client:
         server = ("",) if identified else ()
         parts: tuple[Part, ...] = ("EVALSHA", script.sha, len(keys), *keys, *server, *args)
         server_at = 3 + len(keys) if identified else 0
-        return await self._call(keys[0], parts, server_at=server_at, again=again, script=script)
+        return self._call(keys[0], parts, server_at=server_at, again=again, script=script)
 
     async def _call(
         self,
@@ -152,12 +152,13 @@ class Client:
         if self._link is None:
             raise _refused("the connection to redis is closed")
         place, limits = self._link.place, self._link.limits
-        deadline = asyncio.get_running_loop().time() + limits.command_s
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + limits.command_s
         node = place.find(key)
         if node is None:
             await place.learn(deadline)
             node = place.find(key)
-        pending = Pending(parts, deadline, server_at=server_at, again=again)
+        pending = Pending(loop.create_future(), parts, deadline, server_at, again)
         hops = 0
         while node is not None and hops < _HOPS:
             node.submit(pending)
@@ -165,7 +166,7 @@ class Client:
             if type(reply) is not ReplyError:
                 return reply
             words = str(reply).split(" ")
-            pending = Pending(pending.parts, deadline, server_at=server_at, again=again)
+            pending = Pending(loop.create_future(), pending.parts, deadline, server_at, again)
             match words[0]:
                 case "NOSCRIPT" if script is not None:
                     pending.parts = ("EVAL", script.source, *parts[2:])
@@ -174,7 +175,7 @@ class Client:
                     node = place.redirect(node, words)
                     pending.asking = words[0] == "ASK"
                     hops += 1
-                case "TRYAGAIN" if asyncio.get_running_loop().time() + _AGAIN_S < deadline:
+                case "TRYAGAIN" if loop.time() + _AGAIN_S < deadline:
                     # The slot moves just now, and its keys are on both sides.
                     await asyncio.sleep(_AGAIN_S)
                     node = place.find(key)

@@ -2,17 +2,37 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import lru_cache
+from struct import pack
+from typing import Any, Final, NamedTuple
 
 from gateway.core.counting import Expired, Hold, Verdict, Window
 from gateway.core.scope import Scope
-from gateway.stores.bounds import check_amounts
+from gateway.stores.bounds import MAX_AMOUNT, check_amounts
 from gateway.stores.redis.client import Client
-from gateway.stores.redis.wire import Part, Reply
+from gateway.stores.redis.wire import Reply
 
 _MS: Final = 1000
 _REMEMBERED: Final = 100_000
 _FIELDS: Final = 6
+_NO_LIMIT: Final = -(2**62)
+_NO_BASE: Final = -1
+_NOT_LIFTED: Final = -2
+
+
+class _Keys(NamedTuple):
+    """The keys of a tenant, but for its counters; that of a run begins with `runs`."""
+
+    since: str
+    leases: str
+    runs: str
+
+
+@lru_cache(4096)
+def _scope(tenant: str) -> _Keys:
+    scope = Scope(tenant)
+    names = (("since",), ("leases",), ("run", ""))
+    return _Keys(*(scope.key("counters", *name) for name in names))
 
 
 class RedisCounters:
@@ -30,15 +50,11 @@ class RedisCounters:
         self, tenant: str, run_id: str, holds: Sequence[Hold], lease_s: float, note: bytes = b""
     ) -> Verdict:
         """Reserve all or nothing; a second call with the same id returns the first one's success."""
-        check_amounts(hold.amount for hold in holds)
-        scope = Scope(tenant)
+        check_amounts([hold.amount for hold in holds])
+        scope = _scope(tenant)
         counters = [_counter(hold) for hold in holds]
-        keys = (_since(scope), _leases(scope), _run(scope, run_id), *counters)
-        args: list[Part] = [run_id, int(lease_s * _MS), note]
-        for hold in holds:
-            limit = "" if hold.limit is None else hold.limit
-            base = "" if not hold.lifted else "-" if hold.base is None else hold.base
-            args += (hold.window.start, hold.window.end, limit, base, hold.amount)
+        keys = (scope.since, scope.leases, scope.runs + run_id, *counters)
+        args = (run_id, int(lease_s * _MS), note, _packed(holds))
         verdict = _verdict(await self._client.script("reserve", keys, args, identified=True))
         if verdict.granted:
             self._remember(run_id, tuple(counters))
@@ -47,11 +63,11 @@ class RedisCounters:
     async def extend(self, tenant: str, run_id: str, amounts: Sequence[int]) -> Verdict:
         """Raise the amounts of a reservation to these totals, all or nothing."""
         check_amounts(amounts)
-        scope = Scope(tenant)
+        scope = _scope(tenant)
         counters = self._running.get(run_id)
         if counters is None:
             counters = await self._look_up(scope, run_id)
-        keys = (_run(scope, run_id), *counters)
+        keys = (scope.runs + run_id, *counters)
         return _verdict(await self._client.script("extend", keys, amounts))
 
     async def settle(
@@ -59,24 +75,25 @@ class RedisCounters:
     ) -> bool:
         """Turn a reservation into what was really used; False when it had been settled before."""
         check_amounts(actual)
-        scope = Scope(tenant)
-        keys = (_leases(scope), _run(scope, run_id), *map(_counter, holds))
-        args: list[Part] = [run_id]
+        scope = _scope(tenant)
+        keys = (scope.leases, scope.runs + run_id, *map(_counter, holds))
+        numbers: list[int] = []
         for hold, amount in zip(holds, actual, strict=True):
-            args += (hold.window.end, amount)
-        settled = await self._client.script("settle", keys, args)
+            numbers += (hold.window.end, amount)
+        packed = pack(f"<{len(numbers)}q", *numbers)
+        settled = await self._client.script("settle", keys, (run_id, packed))
         self._running.pop(run_id, None)
         return bool(settled)
 
     async def renew(self, tenant: str, run_ids: Sequence[str], lease_s: float) -> None:
         """Extend the leases of reservations that still run."""
-        keys = (_leases(Scope(tenant)),)
+        keys = (_scope(tenant).leases,)
         await self._client.script("renew", keys, (int(lease_s * _MS), *run_ids))
 
     async def expired(self, tenant: str, limit: int) -> Sequence[Expired]:
         """Return reservations whose lease has ended, the oldest first."""
-        scope = Scope(tenant)
-        due: list[bytes] = await self._client.script("due", (_leases(scope),), (limit,))
+        scope = _scope(tenant)
+        due: list[bytes] = await self._client.script("due", (scope.leases,), (limit,))
         return [
             Expired(run_id, tuple(_hold(fields) for fields in holds), note)
             for run_id, note, holds in await self._runs(scope, [name.decode() for name in due])
@@ -92,18 +109,18 @@ class RedisCounters:
         """Close the client."""
         await self._client.aclose()
 
-    async def _runs(self, scope: Scope, ids: Sequence[str]) -> list[tuple[str, bytes, list[Any]]]:
+    async def _runs(self, scope: _Keys, ids: Sequence[str]) -> list[tuple[str, bytes, list[Any]]]:
         """Return id, note and the fields of each hold of runs that are not settled."""
         if not ids:
             return []
-        keys = (_leases(scope), *(_run(scope, run_id) for run_id in ids))
+        keys = (scope.leases, *(scope.runs + run_id for run_id in ids))
         found: list[Any] = await self._client.script("runs", keys, ids)
         return [
             (run_id.decode(), fields[0], [fields[at : at + _FIELDS] for at in range(1, len(fields), _FIELDS)])
             for run_id, fields in found
         ]  # fmt: skip
 
-    async def _look_up(self, scope: Scope, run_id: str) -> tuple[str, ...]:
+    async def _look_up(self, scope: _Keys, run_id: str) -> tuple[str, ...]:
         """Ask which counters a run holds that another process made."""
         for _, _, holds in await self._runs(scope, [run_id]):
             self._remember(run_id, tuple(bytes(fields[0]).decode() for fields in holds))
@@ -115,16 +132,14 @@ class RedisCounters:
             self._running.popitem(last=False)
 
 
-def _since(scope: Scope) -> str:
-    return scope.key("counters", "since")
-
-
-def _leases(scope: Scope) -> str:
-    return scope.key("counters", "leases")
-
-
-def _run(scope: Scope, run_id: str) -> str:
-    return scope.key("counters", "run", run_id)
+def _packed(holds: Sequence[Hold]) -> bytes:
+    """Write what the script needs of each hold beside its key."""
+    numbers: list[int] = []
+    for _, amount, limit, (start, end), lifted, base in holds:
+        most = _NO_LIMIT if limit is None else min(limit, MAX_AMOUNT)
+        given = _NO_BASE if base is None else min(base, MAX_AMOUNT)
+        numbers += (start, end, most, given if lifted else _NOT_LIFTED, amount)
+    return pack(f"<{len(numbers)}q", *numbers)
 
 
 def _counter(hold: Hold) -> str:
@@ -143,6 +158,6 @@ def _verdict(reply: Reply) -> Verdict:
 def _hold(fields: Reply) -> Hold:
     """Read what a run kept of a hold: its counter, start, end, limit, whether it is lifted, amount."""
     counter, start, end, limit, lifted, amount = fields
-    window = Window(int(start), int(end))
+    window = Window(start, end)
     key = bytes(counter).decode().removesuffix(_suffix(window))
-    return Hold(key, int(amount), None if limit == b"" else int(limit), window, bool(lifted))
+    return Hold(key, amount, None if limit == _NO_LIMIT else limit, window, bool(lifted))

@@ -196,7 +196,9 @@ class Node:
         """Ask whether the server lives: callers need not come to harm to find out."""
         connection = self._connection
         if connection is not None:
-            pending = Pending(("PING",), self._loop.time() + self._limits.command_s, probe=True)
+            deadline = self._loop.time() + self._limits.command_s
+            pending = Pending(self._loop.create_future(), ("PING",), deadline)
+            pending.probe = True
             connection.send(pending)
             self._timed.append(pending)
             if self._timer is None:

@@ -31,21 +31,19 @@ class Pending:
 
     def __init__(
         self,
+        future: asyncio.Future[Reply],
         parts: tuple[Part, ...],
-        deadline: float,
-        *,
+        deadline: float = 0.0,
         server_at: int = 0,
-        again: bool = False,
-        asking: bool = False,
-        probe: bool = False,
+        again: bool = False,  # noqa: FBT001, FBT002 - made for every call
     ) -> None:
-        self.future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.future = future
         self.parts = parts
         self.deadline = deadline
         self.server_at = server_at
         self.again = again
-        self.asking = asking
-        self.probe = probe
+        self.asking = False
+        self.probe = False
 
 
 class Owner(Protocol):
@@ -90,7 +88,7 @@ class Connection(asyncio.Protocol):
         if not self._unsent:
             self._loop.call_soon(self._flush)
         if pending.asking:
-            aside = Pending(("ASKING",), pending.deadline)
+            aside = Pending(self._loop.create_future(), ("ASKING",))
             aside.future.cancel()
             self._waiting.append(aside)
             self._unsent.append(_pack(aside.parts))
@@ -99,7 +97,7 @@ class Connection(asyncio.Protocol):
 
     def ask(self, *parts: Part) -> asyncio.Future[Reply]:
         """Send a command of our own; its reply may be a ReplyError."""
-        pending = Pending(parts, 0.0)
+        pending = Pending(self._loop.create_future(), parts)
         if self.closed:
             pending.future.set_exception(ConnectionResetError("the connection was closed"))
         else:

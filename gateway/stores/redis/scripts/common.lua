@@ -4,6 +4,7 @@
 
 local OVER_MS, IDLE_MS, EMPTY_MS, SETTLED_MS = 86400000, 3456000000, 3600000, 3600000
 local SETTLED = 's'
+local NO_LIMIT = -2 ^ 62
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -20,14 +21,15 @@ local function read(key)
     spent = tonumber(kept[1] or 0),
     held = tonumber(kept[2] or 0),
     lifted = kept[3],
+    is_new = not (kept[1] or kept[2]),
   }
 end
 
--- A window's counter lives a day longer than the window; one without end as long as it is used.
-local function keep(key, window_end, now)
-  if window_end > 0 then
-    redis.call('PEXPIREAT', key, whole(window_end * 1000 + OVER_MS), 'NX')
-  else
+-- A window's counter lives a day longer than the window, which is said once; one without end as long as it is used.
+local function keep(key, window_end, now, is_new)
+  if window_end == 0 then
     redis.call('PEXPIRE', key, IDLE_MS)
+  elseif is_new then
+    redis.call('PEXPIREAT', key, whole(window_end * 1000 + OVER_MS))
   end
 end

@@ -15,12 +15,12 @@ end
 local counters, steps, added, refused = {}, {}, {}, -1
 for i = 1, count do
   local at = (i - 1) * 6 + 1
-  local key, limit = run[at + 1], tonumber(run[at + 4])
+  local key, limit = run[at + 1], run[at + 4]
   counters[key] = counters[key] or read(key)
   steps[i] = math.max(0, tonumber(ARGV[i]) - run[at + 6])
   added[key] = (added[key] or 0) + steps[i]
   local used = counters[key].spent + counters[key].held
-  if refused < 0 and limit and steps[i] > 0 and used + added[key] > limit then
+  if refused < 0 and limit ~= NO_LIMIT and steps[i] > 0 and used + added[key] > limit then
     refused = i - 1
   end
 end
@@ -31,7 +31,8 @@ if refused < 0 then
     local key = run[at + 1]
     if steps[i] > 0 then
       counters[key].held = redis.call('HINCRBY', key, 'h', whole(steps[i]))
-      keep(key, run[at + 3], now)
+      keep(key, run[at + 3], now, counters[key].is_new)
+      counters[key].is_new = false
       run[at + 6] = run[at + 6] + steps[i]
     end
   end

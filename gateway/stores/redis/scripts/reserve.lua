@@ -1,25 +1,23 @@
 #!lua
--- KEYS: since, leases, run, counters. ARGV: server, id, lease ms, note; of each hold its start, end, limit ('': none),
--- base ('': not lifted, '-': not given) and amount.
+-- KEYS: since, leases, run, counters. ARGV: server, id, lease ms, note; packed, of each hold its start, end, limit
+-- (NO_LIMIT: none), base (-2: not lifted, -1: not given) and amount.
 
 local now = clock()
-local FIRST, EACH = 4, 5
-local count = #KEYS - 3
 local counters, holds = {}, {}
 
-for i = 1, count do
-  local at = FIRST + (i - 1) * EACH
+for i = 1, #KEYS - 3 do
   local key = KEYS[3 + i]
+  local from, till, limit, base, amount = struct.unpack('<i8i8i8i8i8', ARGV[5], (i - 1) * 40 + 1)
   counters[key] = counters[key] or read(key)
   holds[i] = {
     key = key,
     counter = counters[key],
-    from = tonumber(ARGV[at + 1]),
-    till = tonumber(ARGV[at + 2]),
-    limit = tonumber(ARGV[at + 3]),
-    lifted = ARGV[at + 4] ~= '',
-    base = tonumber(ARGV[at + 4]),
-    amount = tonumber(ARGV[at + 5]),
+    from = from,
+    till = till,
+    limit = limit,
+    lifted = base > -2,
+    base = base >= 0 and base,
+    amount = amount,
   }
 end
 
@@ -69,7 +67,8 @@ for _, hold in ipairs(holds) do
     hold.counter.spent = math.max(hold.counter.spent, hold.base)
     hold.counter.lifted = since
     redis.call('HSET', hold.key, 's', whole(hold.counter.spent), 'l', since)
-    keep(hold.key, hold.till, now)
+    keep(hold.key, hold.till, now, hold.counter.is_new)
+    hold.counter.is_new = false
   end
 end
 
@@ -77,7 +76,7 @@ local added = {}
 for i, hold in ipairs(holds) do
   added[hold.key] = (added[hold.key] or 0) + hold.amount
   local used = hold.counter.spent + hold.counter.held
-  if hold.limit and used + added[hold.key] > hold.limit then
+  if hold.limit ~= NO_LIMIT and used + added[hold.key] > hold.limit then
     return verdict(i - 1, 0, {})
   end
 end
@@ -85,9 +84,10 @@ end
 local run = { ARGV[4] }
 for _, hold in ipairs(holds) do
   hold.counter.held = redis.call('HINCRBY', hold.key, 'h', whole(hold.amount))
-  keep(hold.key, hold.till, now)
+  keep(hold.key, hold.till, now, hold.counter.is_new)
+  hold.counter.is_new = false
   for _, field in ipairs({
-    hold.key, hold.from, hold.till, hold.limit or '', hold.lifted, hold.amount,
+    hold.key, hold.from, hold.till, hold.limit, hold.lifted and 1 or 0, hold.amount,
   }) do
     run[#run + 1] = field
   end
