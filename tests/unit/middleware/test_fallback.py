@@ -98,19 +98,19 @@ async def test_no_model_sees_what_was_done_for_another(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("isolate", "sent"),
     [
-        (False, {"max_tokens": 5, "temperature": 0.1}),
-        (True, {"max_completion_tokens": 99, "temperature": 0.1}),
+        (False, {"max_tokens": 5, "seed": 1, "temperature": 0.1}),
+        (True, {"max_completion_tokens": 99, "seed": 2, "temperature": 0.1}),
     ],
 )
 async def test_one_limit_of_tokens_is_enough(
     isolate: bool, sent: dict[str, Any], bench: Bench
 ) -> None:
     direct = Inside([ANSWER])
-    params = {"max_completion_tokens": 99, "temperature": 0.1}
+    params = {"max_completion_tokens": 99, "seed": 2, "temperature": 0.1}
     options = {"models": [{"model": "m2", "params": params}], "isolate": isolate}
 
     await bench.layer(Fallback, options, direct=direct).wrap_model(
-        call_of(max_tokens=5), Inside([down()])
+        call_of(max_tokens=5, seed=1), Inside([down()])
     )
 
     assert direct.asked == [("m2", {"model": "m1", **sent})]

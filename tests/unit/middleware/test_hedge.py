@@ -147,6 +147,17 @@ async def test_only_answers_in_words_are_worth_two_calls(endpoint: str, bench: B
     assert len(inside.asked) == 1
 
 
+@pytest.mark.parametrize("field", ["tools", "functions"])
+async def test_what_may_act_is_called_once(field: str, bench: Bench) -> None:
+    call = call_of()
+    call.set(field, ["f"])
+    inside = Inside([Slow(ANSWER, 0.1)])
+
+    await bench.layer(Hedge, {"after_ms": 10}).wrap_model(call, inside)
+
+    assert len(inside.asked) == 1
+
+
 async def test_a_fault_in_a_layer_is_no_answer(bench: Bench) -> None:
     async def broken(call: Call) -> Reply:
         raise ZeroDivisionError

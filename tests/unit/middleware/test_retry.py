@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from gateway.core import clock
 from gateway.core.call import Call
 from gateway.core.errors import CODES, GatewayError, InputError, StoreError, UpstreamError
 from gateway.core.repeats import Backoff, RepeatBudget
@@ -117,6 +118,30 @@ async def test_money_that_is_out_does_not_come_back_in_a_minute(bench: Bench) ->
     with pytest.raises(UpstreamError):
         await bench.layer(Retry).wrap_model(call_of(), inside)
     assert len(inside.asked) == 1
+
+
+@pytest.mark.bug("K09")
+async def test_what_was_given_up_inside_is_not_begun_again(bench: Bench) -> None:
+    error = down()
+    error.spent = True
+    inside = Inside([error])
+
+    with pytest.raises(UpstreamError):
+        await bench.layer(Retry).wrap_model(call_of(), inside)
+    assert len(inside.asked) == 1
+
+
+@pytest.mark.contract("G-13")
+async def test_a_wait_past_the_deadline_is_not_begun(bench: Bench) -> None:
+    call = call_of(within_s=0.5)
+    inside = Inside([down()])
+    layer = bench.layer(Retry, {"initial_delay_ms": 1000, "jitter": "none"})
+
+    with pytest.raises(UpstreamError):
+        await layer.wrap_model(call, inside)
+
+    assert len(inside.asked) == 1
+    assert clock.monotonic() < call.run.deadline
 
 
 @pytest.mark.bug("K11")
