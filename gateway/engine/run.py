@@ -49,14 +49,6 @@ class Engine:
         original = cast("Original", call.original)
         if model.has_facts and original.fields is not None:
             require_fit(model, original.fields)
-        if run.trace is None:
-            return await self._route(run, model, original)
-        run.trace.append(("model", model.name, "start", call.iteration, call.trip))
-        reply = await self._route(run, model, original)
-        run.trace.append(("model", model.name, "finish", call.iteration, call.trip, False, ""))
-        return reply
-
-    async def _route(self, run: Run, model: Model, original: Original) -> Reply:
         failure: UpstreamError | None = None
         for target in order_targets(model, run):
             if run.endpoint not in target.account.row.endpoints:

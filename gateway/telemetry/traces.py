@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.core.call import Run
 
+_ATTEMPT = ("level", "name", "phase", "attempt", "outcome")
 _STEP = ("level", "name", "phase", "iteration", "trip")
 
 
@@ -48,7 +49,10 @@ def _outcome(run: Run) -> dict[str, Any]:
 
 
 def _step(step: tuple[Any, ...]) -> dict[str, Any]:
-    told: dict[str, Any] = dict(zip(_STEP, step, strict=False))
+    if step[0] == "attempt":
+        told: dict[str, Any] = dict(zip(_ATTEMPT, step, strict=False))
+        return told
+    told = dict(zip(_STEP, step, strict=False))
     if step[2] == "finish":
         told["short_circuited"] = step[5]
         if step[6]:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from gateway.chain.layers import middleware_rows
 from gateway.config.errors import ConfigError
+from gateway.core.status import Status
 from tests.support.models import ask, chained, refuse, said, texts
 from tests.support.serving import Serving
 
@@ -116,11 +118,7 @@ def plug(name: str, **more: object) -> dict[str, object]:
 async def steps(gateway: Serving, request_id: str, level: str) -> list[tuple[str, str]]:
     trace = gateway.worker.traces.find(request_id)
     assert trace is not None
-    return [
-        (step["name"], step["phase"])
-        for step in trace["steps"]
-        if step["level"] == level and step["name"] not in {"m1", "m2", "m3"}
-    ]
+    return [(step["name"], step["phase"]) for step in trace["steps"] if step["level"] == level]
 
 
 @pytest.mark.contract("G-CORE-5", "W-PIPE-2", "T-001", "G-CORE-16")
@@ -395,3 +393,46 @@ async def test_an_entry_that_is_off_is_not_there(tmp_path: Path) -> None:
 async def test_an_empty_chain_is_a_direct_call(tmp_path: Path) -> None:
     async with chained(tmp_path, [], m1=[said()]) as (gateway, _):
         assert (await gateway.post(ask())).status_code == 200
+
+
+@pytest.mark.contract("G-CORE-8", "T-004")
+async def test_a_layer_inside_a_retry_fires_for_each_try(tmp_path: Path) -> None:
+    quick = {"retry": {"max_retries": 2, "initial_delay_ms": 1, "jitter": "none"}}
+    chain = [plug("Probe", id="out"), quick, plug("Probe", id="in")]
+    script = [refuse(503), refuse(503), said()]
+    async with chained(tmp_path, chain, files=FILES, m1=script) as (gateway, _):
+        answer = await gateway.post(ask(), x_request_id="r1")
+        found = await steps(gateway, "r1", "model")
+        attempts = await steps(gateway, "r1", "attempt")
+
+    assert answer.headers["x-gateway-attempts"] == "3"
+    assert found.count(("out", "start")) == 1
+    assert found.count(("in", "start")) == 3
+    assert attempts == [("up/m1", "start"), ("up/m1", "finish")] * 3
+
+
+@pytest.mark.contract("G-REG-2", "T-015")
+def test_every_kind_is_listed_with_options_that_are_described() -> None:
+    rows = {row["name"]: row["options"] for row in middleware_rows()}
+
+    assert {"retry", "fallback", "hedge", "limits", "budget"} <= set(rows)
+    for name, options in rows.items():
+        for option, schema in options["properties"].items():
+            assert schema.get("description"), f"{name}.{option}"
+    statuses = [rows[name]["properties"]["statuses"] for name in ("retry", "fallback")]
+    assert all(status in str(rows) for status in Status)
+    assert statuses[0]
+
+
+@pytest.mark.contract("D-8")
+async def test_the_outcome_is_recorded_wherever_the_run_ended(tmp_path: Path) -> None:
+    async with chained(tmp_path, [plug("Short")], files=FILES, m1=[said()]) as (gateway, _):
+        await gateway.post(ask(), x_request_id="short")
+        await gateway.post(ask("nothing"), x_request_id="unknown")
+        short = gateway.worker.traces.find("short")
+        unknown = gateway.worker.traces.find("unknown")
+
+    assert short is not None
+    assert unknown is not None
+    assert (short["steps"][-1]["outcome"], short["steps"][-1]["attempts"]) == ("ok", 0)
+    assert unknown["steps"][-1]["outcome"] == "model_not_found"
