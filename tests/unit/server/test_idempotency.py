@@ -191,6 +191,25 @@ async def test_a_provider_that_was_not_reached_leaves_the_key_free(opened: Open)
         assert not is_replay(again)
 
 
+async def test_what_a_limit_refuses_leaves_the_key_free_and_a_repeat_takes_no_room(
+    opened: Open,
+) -> None:
+    chain: list[Any] = [{"limits": {"requests": {"per_day": 2}}}, "retry"]
+    async with opened(HEALTHY, defaults={"chain": chain}) as (gateway, provider):
+        first = await ask(gateway, "one")
+        for _ in range(5):
+            assert is_replay(await ask(gateway, "one"))
+        assert (await ask(gateway, "two")).status_code == 200
+        for _ in range(2):
+            refused = await ask(gateway, "three")
+            assert code_of(refused) == "limit_exceeded"
+            assert not is_replay(refused)
+            assert "retry-after" in refused.headers
+
+        assert (await ask(gateway, "one")).content == first.content
+        assert len(provider.requests) == 2
+
+
 async def test_who_waited_runs_when_the_first_was_refused(opened: Open) -> None:
     waiting, refuse = asyncio.Event(), asyncio.Event()
 
