@@ -4,8 +4,9 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """A status name; `http_of` and the dialects say what it looks like to a client."""
+    """A status name; `http_of` and the dialects say what it looks like to a client. No error is OK (G-STAT-6)."""
 
+    OK = "OK"
     CANCELLED = "CANCELLED"
     UNKNOWN = "UNKNOWN"
     INVALID_ARGUMENT = "INVALID_ARGUMENT"

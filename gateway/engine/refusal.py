@@ -69,6 +69,8 @@ def refuse(
 ) -> Refusal:
     """Build the error for an answer, by the provider's own `status_map` first."""
     status = account.status_map.get(http) or classify_http(http)
+    if status is Status.OK:
+        status = Status.INTERNAL
     kind = "auth" if http in _CREDENTIAL else account.dialect.error_class(said, http)
     is_model_call = endpoint not in _OBJECTS
     return Refusal(said, http, status, wait_s, kind=kind, is_model_call=is_model_call)

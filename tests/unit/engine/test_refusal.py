@@ -1,5 +1,7 @@
 """One classifier: what a failure is, for layers and for callers (K08)."""
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.core.errors import UpstreamError
@@ -40,6 +42,15 @@ def test_what_a_request_holds_is_told_from_what_it_is(
     http: int, said: ProviderError, reason: str
 ) -> None:
     assert refuse(ACCOUNT, http, said, None, endpoint="chat").reason == reason
+
+
+@pytest.mark.contract("G-STAT-6")
+def test_no_error_is_fine() -> None:
+    generous = replace(ACCOUNT, status_map={500: Status.OK})
+
+    error = refuse(generous, 500, ProviderError(""), None, endpoint="chat")
+
+    assert (error.status, error.http) == (Status.INTERNAL, 500)
 
 
 @pytest.mark.bug("K08")

@@ -12,7 +12,9 @@ from gateway.core.call import Call
 from gateway.core.errors import CODES, GatewayError, InputError, StoreError, UpstreamError
 from gateway.core.repeats import Backoff, RepeatBudget
 from gateway.core.reply import Reply
-from gateway.core.status import TRANSIENT
+from gateway.core.status import TRANSIENT, Status
+from gateway.middleware.base import Middleware
+from gateway.middleware.fallback.layer import Fallback
 from gateway.middleware.retry import Retry
 from tests.support.layer import ANSWER, Bench, Inside, Open, call_of
 
@@ -44,6 +46,19 @@ def test_the_usual_options_are_those_of_the_contract() -> None:
         "deadline_ms": None,
         "stream_commit": "first_content",
     }
+
+
+@pytest.mark.contract("G-REG-2")
+@pytest.mark.parametrize("kind", [Retry, Fallback])
+def test_every_status_may_be_listed(kind: type[Middleware]) -> None:
+    schema = kind.options.model_json_schema()
+
+    assert len(schema["$defs"]["Status"]["enum"]) == 17
+    options = kind.options.model_validate({"statuses": [*Status], **_USUAL[kind]})
+    assert options.model_dump()["statuses"] == tuple(Status)
+
+
+_USUAL: dict[type[Middleware], dict[str, object]] = {Retry: {}, Fallback: {"models": ["m"]}}
 
 
 @pytest.mark.parametrize(
