@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from gateway.core import codec
 from tests.support.faulty import GOOD, HEALTHY, WHOLE, event, streamed
 from tests.support.keyed import (
     RIVAL,
@@ -48,6 +49,35 @@ async def test_a_repeat_gets_the_first_answer_and_calls_nobody(opened: Open) -> 
         assert len(provider.requests) == 1
         for outcome in ("first", "replayed"):
             assert gateway.count("gateway_idempotent_requests_total", outcome=outcome) == 1
+
+
+@pytest.mark.contract("G-27")
+@pytest.mark.parametrize(
+    "path", ["completions", "embeddings", "moderations", "rerank", "images/generations",
+             "audio/speech", "batches", "batches/batch-1/cancel"],
+)  # fmt: skip
+async def test_every_address_that_posts_takes_a_key(opened: Open, path: str) -> None:
+    body = {"model": "m", "prompt": "p", "input": "i", "query": "q", "documents": ["d"]}
+    named = {"x_gateway_provider": "up"} if path.startswith("batches") else {}
+    answer = codec.encode({
+        "object": "list",
+        "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+        "choices": [{"index": 0, "text": "t", "finish_reason": "stop"}],
+        "results": [{"index": 0, "relevance_score": 0.5, "flagged": False}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    })  # fmt: skip
+    spoken = ok(answer).replace(b"application/json", b"audio/mpeg")
+    async with opened(answering(spoken if "speech" in path else ok(answer))) as (gateway, provider):
+        answers = [
+            await gateway.post(body, f"/v1/{path}", idempotency_key="one", **named)
+            for _ in range(2)
+        ]
+
+        assert [each.status_code for each in answers] == [200, 200]
+        assert [is_replay(each) for each in answers] == [False, True]
+        assert {each.content for each in answers} == {answer}
+        assert len({each.headers["content-type"] for each in answers}) == 1
+        assert len(provider.requests) == 1
 
 
 @pytest.mark.fault("C-24")
