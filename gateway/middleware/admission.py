@@ -342,7 +342,8 @@ class Admission:
 
     def finish(self, run: Run) -> None:
         """Settle with what the run was charged, on every ending; side calls too, without a call of its own."""
-        ticket: Ticket | None = run.state.get(self._key)
+        # Taken out, so that run and ticket do not keep each other alive.
+        ticket: Ticket | None = run.state.pop(self._key, None)
         if ticket is not None:
             self._settle(ticket, [hold.amount for hold in ticket.holds])
         elif run.charges and self._sized:

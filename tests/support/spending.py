@@ -170,6 +170,7 @@ class Spender:
     price: Price | None = PRICE
     wait_s: float = 0.0
     code: str = ""
+    ends: bool = True
     entered: bool = False
 
     async def go(self, *layers: Admitting) -> str:
@@ -183,7 +184,7 @@ class Spender:
         except GatewayError as error:
             self.code = error.code
             self.error = error
-        for layer in layers:
+        for layer in layers if self.ends else ():
             layer.finish(self.call.run)
         return self.code
 

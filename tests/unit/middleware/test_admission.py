@@ -337,7 +337,7 @@ async def test_the_answer_is_bound_by_what_is_asked(fields: dict[str, Any], outp
     purse = Purse()
     call = call_of(**fields)
     size = sum(len(name) + len(codec.encode(value)) for name, value in fields.items())
-    await Spender(call, []).go(purse.layer("budget", **tokens(10**6)))
+    await Spender(call, [], ends=False).go(purse.layer("budget", **tokens(10**6)))
 
     ticket = call.run.state["admission:budget"]
     assert ticket.holds[0].amount == output + size
@@ -353,7 +353,7 @@ async def test_the_answer_is_bound_by_what_is_asked(fields: dict[str, Any], outp
 async def test_or_by_what_is_known_of_the_model(model: PricedModel, output: int) -> None:
     purse = Purse()
     call = call_of(model)
-    await Spender(call, []).go(purse.layer("budget", **tokens(10**6)))
+    await Spender(call, [], ends=False).go(purse.layer("budget", **tokens(10**6)))
 
     assert call.run.state["admission:budget"].holds[0].amount == output
     assert "max_completion_tokens" not in (call.original.fields or {})
@@ -362,6 +362,6 @@ async def test_or_by_what_is_known_of_the_model(model: PricedModel, output: int)
 async def test_a_prompt_is_no_longer_than_the_model_takes() -> None:
     purse = Purse()
     call = call_of(PricedModel(context_tokens=1000), messages=["x" * 5000], max_tokens=10)
-    await Spender(call, []).go(purse.layer("budget", **tokens(10**6)))
+    await Spender(call, [], ends=False).go(purse.layer("budget", **tokens(10**6)))
 
     assert call.run.state["admission:budget"].holds[0].amount == 1010
