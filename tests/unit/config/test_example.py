@@ -36,7 +36,7 @@ def test_the_example_has_no_mistakes() -> None:
     assert [str(each) for each in found] == []
     tree = load(EXAMPLE, environ=environ, known_kinds=KINDS)
     assert set(tree.tenants) == {"acme", "globex", "initech"}
-    assert [entry.kind for entry in tree.chain_of("globex")] == ["retry"]
+    assert [entry.kind for entry in tree.chain_of("globex")] == ["budget", "retry"]
     assert [entry.kind for entry in tree.chain_of("initech")] == ["retry"]
 
 
