@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -89,16 +90,21 @@ class Database:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file readable for this user alone, before its first byte is written."""
+    """Make the file readable for this user alone, before its first byte is written.
+
+    One that is there already is not opened: with a descriptor of it would go the locks of this process, those of
+    another connection included, and the next program that leaves would take the journal with it.
+    """
+    path = path.resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
     try:
-        status = os.fstat(handle)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE))
+    except FileExistsError:
+        status = path.stat()
         # A file of somebody else cannot be closed to them: it is used as its owner left it.
-        if status.st_mode & _OTHERS and status.st_uid == os.geteuid():
-            os.fchmod(handle, _PRIVATE)
-    finally:
-        os.close(handle)
+        is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        if is_own and status.st_mode & _OTHERS:
+            path.chmod(_PRIVATE)
 
 
 def _down(path: Path, error: Exception) -> StoreError:

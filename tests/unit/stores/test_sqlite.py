@@ -44,6 +44,34 @@ def test_an_open_file_is_closed_to_others(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
+@pytest.mark.contract("I6")
+@pytest.mark.bug("K42")
+def test_what_other_programs_change_is_seen_when_several_connections_share_the_file(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "gateway.db"
+
+    def elsewhere(statement: str) -> None:
+        script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit(); c.close()"
+        subprocess.run([sys.executable, "-c", script, str(path), statement], check=True)
+
+    with closing(Database(path)) as first, closing(Database(path)):
+        first.migrate("a", STEPS)
+        for number in range(1, 4):
+            elsewhere(f"INSERT INTO a VALUES ({number}, 0)")
+            with first.read() as connection:
+                assert connection.execute("SELECT count(*) FROM a").fetchone() == (number,)
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_leads_to_it(tmp_path: Path) -> None:
+    path, volume = tmp_path / "gateway.db", tmp_path / "volume" / "gateway.db"
+    path.symlink_to(volume)
+
+    Database(path).close()
+
+    assert mode(volume) == 0o600
+
+
 def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
     path = tmp_path / "gateway.db"
     with closing(Database(path)) as writer, closing(Database(path)) as reader:
