@@ -1,87 +1,17 @@
 """One suite over every ledger of the registry."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 
 import pytest
 
 from gateway.core.errors import StoreError
-from gateway.core.ledger import (
-    ESTIMATED,
-    EXACT,
-    LEASE_EXPIRED,
-    UNCERTAIN,
-    Ledger,
-    LedgerRow,
-    Owner,
-    Total,
-    UsageQuery,
-    UsageRow,
-)
+from gateway.core.ledger import ESTIMATED, EXACT, LEASE_EXPIRED, UNCERTAIN, Ledger, Owner, Total
 from gateway.stores.ledger import MemoryLedger
-from gateway.stores.registry import LEDGERS, open_ledger
+from gateway.stores.registry import open_ledger
 from gateway.stores.storable import MAX_AMOUNT
+from tests.support.ledger_rows import EXPIRED, ROW, Open, all_of, runs, usage
 
 pytestmark = pytest.mark.bug("K15")
-
-Open = Callable[[], Ledger]
-NOON = 1_790_000_000_000
-DAY_MS = 86_400_000
-EVER = 4_000_000_000_000
-ROW = LedgerRow(
-    run_id="run_1", attempt=1, at_ms=NOON, tenant="acme", key_id="web", user="u1", session="s1",
-    agent="bot", model="fast", endpoint="chat", provider="openai", served="gpt-9", kind=EXACT,
-    input=100, output=20, cached=40, cache_write=5, reasoning=7, cost_micro=1234, priced=True,
-    request_id="req_1", tags=("a", "b"),
-)  # fmt: skip
-EXPIRED = ROW._replace(kind=LEASE_EXPIRED, cost_micro=9_000, output=500, tags=())
-
-
-def runs(count: int, **changes: object) -> list[LedgerRow]:
-    return [ROW._replace(run_id=f"run_{n:06}", **changes) for n in range(count)]
-
-
-async def all_of(ledger: Ledger, tenant: str = "acme") -> Total:
-    return await ledger.total(Owner(tenant), 0, 0)
-
-
-async def usage(ledger: Ledger, *by: str, **changes: object) -> Sequence[UsageRow]:
-    return await ledger.usage(UsageQuery(0, EVER, by)._replace(**changes))
-
-
-KINDS = sorted(LEDGERS.keys() - {"postgresql"})
-
-
-@pytest.fixture(params=KINDS)
-def scheme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def url(scheme: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    if scheme == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
-    return "memory" if scheme == "memory" else f"{scheme}:{tmp_path}/k/gateway.db"
-
-
-@pytest.fixture
-async def open_store(url: str) -> AsyncIterator[Open]:
-    """Open the ledger, or the same one again where it lasts."""
-    opened: list[Ledger] = []
-
-    def open_store() -> Ledger:
-        opened.append(open_ledger(url))
-        return opened[-1]
-
-    yield open_store
-    for ledger in opened:
-        await ledger.aclose()
-
-
-@pytest.fixture
-def ledger(open_store: Open) -> Ledger:
-    return open_store()
 
 
 async def test_starts_empty(ledger: Ledger) -> None:
@@ -194,152 +124,6 @@ class TestExpiredLeases:
         assert [row.kind for row in await ledger.of_run("globex", "run_2")] == [EXACT]
 
 
-class TestTotals:
-    @pytest.mark.parametrize(
-        ("field", "narrowed"),
-        [
-            ("key_id", Owner("acme", key_id="other")),
-            ("user", Owner("acme", user="other")),
-            ("session", Owner("acme", session="other")),
-            ("model", Owner("acme", model="other")),
-            ("agent", Owner("acme", agent="other")),
-        ],
-    )
-    async def test_an_owner_narrows(self, ledger: Ledger, field: str, narrowed: Owner) -> None:
-        await ledger.append(runs(3))
-        await ledger.append([ROW._replace(run_id="x", cost_micro=5, **{field: "other"})])
-
-        assert await ledger.total(narrowed, 0, 0) == Total(5, 120, 1)
-        assert (await all_of(ledger)).calls == 4
-
-    async def test_every_field_of_an_owner_counts_at_once(self, ledger: Ledger) -> None:
-        await ledger.append([ROW, ROW._replace(run_id="x", session="s2")])
-
-        owner = Owner("acme", "web", "u1", "s1", "fast", "bot")
-
-        assert await ledger.total(owner, 0, 0) == Total(1234, 120, 1)
-
-    @pytest.mark.parametrize(
-        ("start", "end", "calls"),
-        [
-            (0, 0, 3),
-            (NOON, 0, 2),
-            (NOON + 1, 0, 1),
-            (0, NOON, 1),
-            (0, NOON + 1, 2),
-            (NOON, NOON + 10, 1),
-            (NOON, NOON, 0),
-            (NOON, NOON + 11, 2),
-        ],
-    )
-    async def test_the_start_is_within_and_the_end_is_not(
-        self, ledger: Ledger, start: int, end: int, calls: int
-    ) -> None:
-        times = (NOON - 1, NOON, NOON + 10)
-        await ledger.append([ROW._replace(run_id=str(at), at_ms=at) for at in times])
-
-        assert (await ledger.total(Owner("acme"), start, end)).calls == calls
-
-    @pytest.mark.bug("K30")
-    @pytest.mark.contract("G-2")
-    async def test_a_tenant_never_sees_another(self, ledger: Ledger) -> None:
-        await ledger.append([ROW, ROW._replace(tenant="globex", cost_micro=7)])
-
-        assert (await all_of(ledger, "globex")).cost_micro == 7
-        assert await all_of(ledger, "") == Total(0, 0, 0)
-        assert await all_of(ledger, "ACME") == Total(0, 0, 0)
-        assert await all_of(ledger, "%") == Total(0, 0, 0)
-        assert list(await ledger.of_run("other", "run_1")) == []
-        assert [row.tenant for row in await ledger.of_run("globex", "run_1")] == ["globex"]
-
-
-class TestUsage:
-    @pytest.mark.parametrize("by", ["tenant", "key", "user", "session", "model", "provider", "served"])  # fmt: skip
-    async def test_groups(self, ledger: Ledger, by: str) -> None:
-        field = "key_id" if by == "key" else by
-        await ledger.append(runs(2, **{field: "b"}))
-        await ledger.append([ROW._replace(run_id="x", **{field: "a"})])
-
-        assert [(row.group, row.calls) for row in await usage(ledger, by)] == [
-            (("a",), 1),
-            (("b",), 2),
-        ]
-
-    async def test_days_are_those_of_utc(self, ledger: Ledger) -> None:
-        midnight = NOON - NOON % DAY_MS
-        times = (midnight - 1, midnight, midnight + DAY_MS - 1, midnight + DAY_MS, 0)
-        await ledger.append([ROW._replace(run_id=str(at), at_ms=at) for at in times])
-
-        assert [(row.group, row.calls) for row in await usage(ledger, "day")] == [
-            (("1970-01-01",), 1),
-            (("2026-09-20",), 1),
-            (("2026-09-21",), 2),
-            (("2026-09-22",), 1),
-        ]
-
-    async def test_groups_of_several_kinds_stand_in_the_order_asked_for(
-        self, ledger: Ledger
-    ) -> None:
-        for model, tenant in (("x", "b"), ("y", "a"), ("x", "ä"), ("x", "Z")):
-            await ledger.append([ROW._replace(tenant=tenant, model=model, run_id=tenant + model)])
-
-        assert [row.group for row in await usage(ledger, "model", "tenant")] == [
-            ("x", "Z"), ("x", "b"), ("x", "ä"), ("y", "a"),
-        ]  # fmt: skip
-
-    async def test_sums(self, ledger: Ledger) -> None:
-        await ledger.append([
-            ROW,
-            ROW._replace(attempt=2, kind=UNCERTAIN, output=0, reasoning=0, cost_micro=10),
-            ROW._replace(attempt=3, kind=ESTIMATED, output=1, priced=False, cost_micro=0),
-        ])  # fmt: skip
-
-        assert list(await usage(ledger)) == [
-            UsageRow((), 3, 300, 21, 120, 15, 14, 1244, uncertain=2, unpriced=1)
-        ]
-
-    @pytest.mark.parametrize(
-        ("narrowed", "calls"),
-        [
-            ({"tenant": "acme"}, 3),
-            ({"key_id": "cli"}, 2),
-            ({"model": "slow"}, 2),
-            ({"tenant": "acme", "key_id": "cli", "model": "slow"}, 1),
-            ({"start_ms": NOON + 1}, 1),
-            ({"end_ms": NOON + 1}, 4),
-            ({"tenant": "nobody"}, 0),
-            ({"end_ms": 0}, 0),
-        ],
-    )
-    async def test_a_query_narrows(
-        self, ledger: Ledger, narrowed: dict[str, object], calls: int
-    ) -> None:
-        await ledger.append([
-            ROW,
-            ROW._replace(attempt=2, model="slow", key_id="cli", at_ms=NOON + 1),
-            ROW._replace(attempt=3),
-            ROW._replace(tenant="globex", key_id="cli"),
-            ROW._replace(tenant="globex", attempt=2, model="slow"),
-        ])  # fmt: skip
-
-        assert sum(row.calls for row in await usage(ledger, **narrowed)) == calls
-
-    async def test_no_more_groups_come_than_were_asked_for(self, ledger: Ledger) -> None:
-        await ledger.append([ROW._replace(run_id=f"r{n}", model=f"m{n}") for n in range(9)])
-
-        assert len(await usage(ledger, "model", limit=4)) == 4
-        assert len(await usage(ledger, "model", limit=9)) == 9
-        assert len(await usage(ledger, "model", limit=0)) == 9
-
-    @pytest.mark.threat("T-6")
-    async def test_an_unknown_group_is_refused(self, ledger: Ledger) -> None:
-        await ledger.append([ROW])
-
-        for name in ("request_id", "cost_micro", "1; DROP TABLE gateway_ledger", ""):
-            with pytest.raises(ValueError, match="no group"):
-                await usage(ledger, name)
-
-
 class TestOddRows:
     @pytest.mark.threat("T-6")
     @pytest.mark.parametrize("text", ["a'b", 'a"b', "a;DROP TABLE x", "a%", "ключ", "{}", "$1"])
@@ -429,18 +213,18 @@ async def test_memory_keeps_the_last_runs_alone() -> None:
     assert len(await ledger.of_run("acme", "run_000004")) == 1
 
 
-@pytest.mark.parametrize("scheme", [name for name in KINDS if name != "memory"], indirect=True)
+@pytest.mark.parametrize("ledger_kind", ["postgres", "sqlite"], indirect=True)
 class TestLasting:
-    async def test_what_was_kept_is_there_after_a_restart(self, open_store: Open) -> None:
-        first = open_store()
+    async def test_what_was_kept_is_there_after_a_restart(self, open_again: Open) -> None:
+        first = open_again()
         await first.append([ROW])
         await first.aclose()
 
-        assert list(await open_store().of_run("acme", "run_1")) == [ROW]
+        assert list(await open_again().of_run("acme", "run_1")) == [ROW]
 
     @pytest.mark.fault("P-11")
-    async def test_processes_that_race_leave_one_row(self, open_store: Open) -> None:
-        writers = [open_store() for _ in range(4)]
+    async def test_processes_that_race_leave_one_row(self, open_again: Open) -> None:
+        writers = [open_again() for _ in range(4)]
         rows = runs(300)
 
         await asyncio.gather(
@@ -450,8 +234,8 @@ class TestLasting:
         assert (await all_of(writers[0])).calls == 300
 
     @pytest.mark.fault("P-11")
-    async def test_the_truth_and_the_end_of_a_lease_may_race(self, open_store: Open) -> None:
-        owner, sweeper = open_store(), open_store()
+    async def test_the_truth_and_the_end_of_a_lease_may_race(self, open_again: Open) -> None:
+        owner, sweeper = open_again(), open_again()
 
         for number in range(25):
             name = f"race_{number}"
@@ -462,8 +246,8 @@ class TestLasting:
             assert list(await owner.of_run("acme", name)) == [real]
 
     @pytest.mark.bug("K42")
-    async def test_gateways_that_start_together_make_one_table(self, open_store: Open) -> None:
-        ledgers = [open_store() for _ in range(4)]
+    async def test_gateways_that_start_together_make_one_table(self, open_again: Open) -> None:
+        ledgers = [open_again() for _ in range(4)]
 
         totals = await asyncio.gather(*(all_of(ledger) for ledger in ledgers))
 

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -11,24 +11,17 @@ from urllib.parse import urlsplit
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from gateway.core.errors import StoreError
-from gateway.core.ledger import EXACT, LedgerRow, Owner
+from gateway.core.ledger import Ledger, Owner
 from gateway.stores.postgres.driver import complete
 from gateway.stores.postgres.ledger import PostgresLedger
 from gateway.stores.registry import open_ledger
+from tests.support.ledger_rows import ROW
+from tests.support.postgres_calls import BOUNDED_S, calls, comes_back, refused
 from tests.support.postgres_server import PostgresServer, fresh_schema, running_postgres, sql
 from tests.support.tcp_link import Link, linked
 
-ROW = LedgerRow(
-    run_id="run_1", attempt=1, at_ms=1_790_000_000_000, tenant="acme", key_id="web", user="",
-    session="", agent="", model="fast", endpoint="chat", provider="openai", served="gpt-9",
-    kind=EXACT, input=1, output=1, cached=0, cache_write=0, reasoning=0, cost_micro=5, priced=True,
-    request_id="req_1",
-)  # fmt: skip
 NOBODY = "postgres://postgres@127.0.0.1:9/postgres"
 AT_ONCE_S = 0.1
-BOUNDED_S = 4.0
-BACK_S = 5.0
 driver = cast("Any", asyncpg)
 
 
@@ -76,22 +69,7 @@ async def session(url: str, *statements: str) -> AsyncGenerator[Any]:
         connection.terminate()
 
 
-async def calls(ledger: PostgresLedger) -> int:
-    return (await ledger.total(Owner("acme"), 0, 0)).calls
-
-
-async def refused(work: Awaitable[object], within_s: float = BOUNDED_S) -> str:
-    """Await a refusal that comes in time; return its private words."""
-    start = time.monotonic()
-    with pytest.raises(StoreError) as caught:
-        await work
-    assert time.monotonic() - start < within_s
-    assert caught.value.code == "state_unavailable"
-    assert "postgres" not in caught.value.message.lower()
-    return caught.value.detail
-
-
-async def refused_at_once(ledger: PostgresLedger) -> None:
+async def refused_at_once(ledger: Ledger) -> None:
     """Be refused again and again; but for the one call per second that tries, nobody waits."""
     taken: list[float] = []
     for _ in range(15):
@@ -99,16 +77,6 @@ async def refused_at_once(ledger: PostgresLedger) -> None:
         await refused(ledger.append([ROW]))
         taken.append(time.monotonic() - start)
     assert sorted(taken)[len(taken) // 2] < AT_ONCE_S
-
-
-async def comes_back(work: Callable[[], Awaitable[Any]]) -> Any:
-    """Repeat a call until it is answered."""
-    async with asyncio.timeout(BACK_S):
-        while True:
-            try:
-                return await work()
-            except StoreError:
-                await asyncio.sleep(0.05)
 
 
 def kick(url: str) -> None:
@@ -388,57 +356,6 @@ class TestLostWhileIdle:
         for _ in range(5):
             wire.cut()
             assert await calls(ledger) == 0
-
-
-@pytest.mark.fault("P-10")
-@pytest.mark.bug("K42")
-class TestVersions:
-    async def test_tables_of_an_older_version_are_brought_forward(self, url: str) -> None:
-        old = PostgresLedger(url)
-        await old.append([ROW])
-        await old.aclose()
-        sql(url, "DROP TABLE gateway_ledger", "UPDATE gateway_schema SET version = 1")
-
-        ledger = PostgresLedger(url)
-        await ledger.append([ROW])
-
-        assert await calls(ledger) == 1
-        assert sql(url, "SELECT version FROM gateway_schema") == "2\n"
-        await ledger.aclose()
-
-    async def test_one_step_ahead_is_worked_with_and_left_as_it_is(
-        self, url: str, ledger: PostgresLedger
-    ) -> None:
-        sql(url, "UPDATE gateway_schema SET version = version + 1")
-        sql(url, "ALTER TABLE gateway_ledger ADD COLUMN of_the_future text")
-
-        other = PostgresLedger(url)
-        await other.append([ROW])
-
-        assert await calls(other) == await calls(ledger) == 1
-        assert sql(url, "SELECT version FROM gateway_schema") == "3\n"
-        await other.aclose()
-
-    async def test_two_steps_ahead_are_refused_with_words(
-        self, url: str, ledger: PostgresLedger
-    ) -> None:
-        sql(url, "UPDATE gateway_schema SET version = version + 2")
-
-        other = PostgresLedger(url)
-
-        assert "written by a newer version" in await refused(other.append([ROW]))
-        await other.aclose()
-
-    async def test_a_step_that_fails_leaves_nothing(self, url: str) -> None:
-        sql(url, "CREATE TABLE gateway_ledger (x int)")
-        ledger = PostgresLedger(url)
-
-        await refused(ledger.append([ROW]))
-
-        assert sql(url, "SELECT to_regclass('gateway_keys') IS NULL") == "t\n"
-        sql(url, "DROP TABLE gateway_ledger")
-        await comes_back(lambda: ledger.append([ROW]))
-        await ledger.aclose()
 
 
 @pytest.mark.fault("P-11")

@@ -1,0 +1,41 @@
+"""The stores that the suites run over."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.core.ledger import Ledger
+from gateway.stores.registry import LEDGERS, open_ledger
+from tests.support.ledger_rows import Open
+
+
+@pytest.fixture(params=sorted(LEDGERS.keys() - {"postgresql"}))
+def ledger_kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def ledger_url(ledger_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    if ledger_kind == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return "memory" if ledger_kind == "memory" else f"{ledger_kind}:{tmp_path}/k/gateway.db"
+
+
+@pytest.fixture
+async def open_again(ledger_url: str) -> AsyncIterator[Open]:
+    """Open the ledger, or the same one again where it lasts."""
+    opened: list[Ledger] = []
+
+    def open_again() -> Ledger:
+        opened.append(open_ledger(ledger_url))
+        return opened[-1]
+
+    yield open_again
+    for ledger in opened:
+        await ledger.aclose()
+
+
+@pytest.fixture
+def ledger(open_again: Open) -> Ledger:
+    return open_again()
