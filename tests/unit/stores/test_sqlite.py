@@ -55,12 +55,13 @@ def test_what_other_programs_change_is_seen_when_several_connections_share_the_f
         script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit(); c.close()"
         subprocess.run([sys.executable, "-c", script, str(path), statement], check=True)
 
-    with closing(Database(path)) as first, closing(Database(path)):
+    with closing(Database(path)) as first:
         first.migrate("a", STEPS)
-        for number in range(1, 4):
-            elsewhere(f"INSERT INTO a VALUES ({number}, 0)")
-            with first.read() as connection:
-                assert connection.execute("SELECT count(*) FROM a").fetchone() == (number,)
+        with closing(Database(path)):
+            for number in range(1, 4):
+                elsewhere(f"INSERT INTO a VALUES ({number}, 0)")
+                with first.read() as connection:
+                    assert connection.execute("SELECT count(*) FROM a").fetchone() == (number,)
 
 
 def test_a_link_to_a_file_that_is_not_there_yet_leads_to_it(tmp_path: Path) -> None:
