@@ -29,6 +29,8 @@ from tests.support.scripted_upstream import until
 LOOPS = ("asyncio", "uvloop")
 LEASE_S = 60.0
 ATONCE_S = 0.01
+AT_LEISURE_S = 1.0
+"""Far from the limit of patient calls."""
 
 
 @pytest.fixture
@@ -74,23 +76,21 @@ async def test_a_killed_server_refuses_at_once_and_is_back_at_once(server: Redis
 
 @pytest.mark.fault("RS-2")
 async def test_calls_survive_a_connection_that_was_closed_under_them(server: RedisServer) -> None:
-    async with using(server.url) as client, fault_proxy(server.port) as proxy:
-        async with using(proxy.url) as through:
-            await ping(through)
-            proxy.cut()
-            assert await ping(through) == b"PONG"
-
-            proxy.swallow_replies = True
-            waiting = [asyncio.ensure_future(ping(through)) for _ in range(5)]
-            await asyncio.sleep(0.01)
-            proxy.heal()
-            proxy.cut()
-            assert await asyncio.gather(*waiting) == [b"PONG"] * 5
+    async with fault_proxy(server.port) as proxy, using(proxy.url, PATIENT) as client:
+        await ping(client)
+        proxy.cut()
         assert await ping(client) == b"PONG"
+
+        proxy.swallow_replies = True
+        waiting = [asyncio.ensure_future(ping(client)) for _ in range(5)]
+        await asyncio.sleep(0.01)
+        proxy.heal()
+        proxy.cut()
+        assert await asyncio.gather(*waiting) == [b"PONG"] * 5
 
 
 async def test_what_may_not_be_sent_twice_fails_with_its_connection(server: RedisServer) -> None:
-    async with fault_proxy(server.port) as proxy, using(proxy.url) as client:
+    async with fault_proxy(server.port) as proxy, using(proxy.url, PATIENT) as client:
         await ping(client)
         proxy.swallow_replies = True
         waiting = asyncio.ensure_future(client.command(KEY, "INCR", KEY, again=False))
@@ -224,7 +224,7 @@ async def test_a_late_reply_is_dropped(server: RedisServer) -> None:
 
 @pytest.mark.fault("RS-5")
 async def test_a_full_server_refuses_reservations_and_still_settles(server: RedisServer) -> None:
-    async with using(server.url) as client:
+    async with using(server.url, PATIENT) as client:
         counters = RedisCounters(client)
         await counters.reserve("t", "run", [hold(amount=5)], LEASE_S)
         server.ask("CONFIG", "SET", "maxmemory", "1mb")
@@ -232,7 +232,7 @@ async def test_a_full_server_refuses_reservations_and_still_settles(server: Redi
 
         with pytest.raises(StoreError, match="store"):
             await counters.reserve("t", "other", [hold()], LEASE_S)
-        assert time.perf_counter() - start < SLOW_S
+        assert time.perf_counter() - start < AT_LEISURE_S
         assert await counters.used("t", [hold()]) == [5]
         await counters.renew("t", ["run"], 0.0)
         assert [one.id for one in await counters.expired("t", 5)] == ["run"]
@@ -245,7 +245,7 @@ async def test_a_full_server_refuses_reservations_and_still_settles(server: Redi
 
 @pytest.mark.fault("RS-6")
 async def test_a_server_that_became_a_replica_is_left_until_it_is_none(server: RedisServer) -> None:
-    async with using(server.url) as client:
+    async with using(server.url, PATIENT) as client:
         counters = RedisCounters(client)
         await counters.reserve("t", "run", [hold()], LEASE_S)
         server.ask("REPLICAOF", "127.0.0.1", free_port())
@@ -259,14 +259,14 @@ async def test_a_server_that_became_a_replica_is_left_until_it_is_none(server: R
         server.ask("REPLICAOF", "NO", "ONE")
         back = await works_after(client)
 
-        assert max(waits) < SLOW_S
+        assert max(waits) < AT_LEISURE_S
         assert back < 0.3
         assert (await counters.reserve("t", "other", [hold()], LEASE_S)).granted
 
 
 @pytest.mark.fault("RS-8")
 async def test_forgotten_scripts_are_loaded_in_the_same_call(server: RedisServer) -> None:
-    async with using(server.url) as client:
+    async with using(server.url, PATIENT) as client:
         counters = RedisCounters(client)
         for number in range(5):
             server.ask("SCRIPT", "FLUSH")
@@ -313,7 +313,7 @@ async def test_a_changed_password_counts_from_the_next_connection_on(server: Red
     rule = ("~*", "&*", "+@all", "on")
     server.ask("ACL", "SETUSER", "gw", f">{old}", *rule)
     address = f"redis://gw:{{}}@127.0.0.1:{server.port}/0"
-    async with using(address.format(old)) as client:
+    async with using(address.format(old), PATIENT) as client:
         await ping(client)
         server.ask("ACL", "SETUSER", "gw", "resetpass", f">{new}")
         assert await ping(client) == b"PONG"
