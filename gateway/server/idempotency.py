@@ -7,6 +7,7 @@ before any provider was called, or certainly without effect, sets the key free.
 import re
 from collections.abc import Awaitable, Callable
 
+from gateway.core import clock
 from gateway.core.call import AttemptView, Charge, Run
 from gateway.core.errors import GatewayError, InputError, StoreError, UpstreamError
 from gateway.core.receipts import Answer, Receipt
@@ -166,6 +167,8 @@ class Once:
         """Leave the receipt once the request is over, however it ended."""
         flight, self._flight = self._flight, None
         if flight is not None:
+            if run.ended_at is None:
+                run.ended_at = clock.monotonic()  # what follows is not the caller's time
             if self.exchange.left and not run.detail:
                 run.detail = "went on without its client, for its idempotency key"
             await self._owner.flights.settle(flight, self._receipt(run, flight))
