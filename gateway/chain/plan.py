@@ -164,6 +164,10 @@ class Principal:
     chain: Chain = BARE
     uses: Uses | None = None
 
+    def may_call(self, name: str) -> bool:
+        """Tell whether this key opens a model of this name."""
+        return name in self.models or any(pattern.fits(name) for pattern in self.patterns)
+
     def chain_with(self, wish: codec.Raw) -> Chain:
         """Return the chain, with what the request brings (raw JSON); raises InputError or AuthError."""
         if self.uses is None or wish == _NOTHING:

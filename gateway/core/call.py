@@ -146,6 +146,11 @@ class AttemptHook(Protocol):
         ...
 
 
+def _anything(model: str) -> bool:
+    del model
+    return True
+
+
 End = Callable[["Run"], None]
 """Called exactly once when a run is over, on every ending; must not raise and must not wait."""
 
@@ -159,7 +164,8 @@ class Run:
     machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
     was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
     cost anything. `bound`: the most tokens of prompt and answers, where a call that is charged by its size must be
-    charged as much as it can have cost, and no more. `trace` takes what layers do.
+    charged as much as it can have cost, and no more. `may_call`: whether the caller's key opens a model by its name.
+    `trace` takes what layers do.
     """
 
     __slots__ = (
@@ -182,6 +188,7 @@ class Run:
         "head_at",
         "headers",
         "key_id",
+        "may_call",
         "model",
         "needs",
         "path",
@@ -209,6 +216,7 @@ class Run:
         self.deadline = deadline
         self.tenant = ""
         self.key_id = ""
+        self.may_call: Callable[[str], bool] = _anything
         self.agent = ""
         self.path = ""
         self.model = "other"

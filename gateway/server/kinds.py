@@ -63,6 +63,7 @@ class Kinds:
         """Answer an exchange whose caller and route are known."""
         run.path = match.shown
         run.dialect = self.dialect
+        run.may_call = principal.may_call
         return self._by_kind[match.route.kind](exchange, run, principal, match)
 
     async def _generate(

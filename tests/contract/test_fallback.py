@@ -321,11 +321,44 @@ async def test_a_warning_stands_once_however_often_it_was_tried(tmp_path: Path) 
     assert answer.headers["x-gateway-warnings"].count("logit_bias") == 1
 
 
+@pytest.mark.bug("K11", "K30")
+@pytest.mark.threat("T-9")
+@pytest.mark.parametrize(("opened", "order"), [(["m1"], ["m1"]), (["m1", "m2"], ["m1", "m2"])])
+async def test_no_key_reaches_a_model_that_it_does_not_open(
+    opened: list[str], order: list[str], tmp_path: Path
+) -> None:
+    def narrow(config: dict[str, Any]) -> None:
+        config["tenants"]["acme"]["keys"][0]["models"] = opened
+
+    async with chained(tmp_path, fallback(), config=narrow, m1=[refuse(503)], m2=[said()]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(ask())
+
+    assert models.order == order
+    assert answer.status_code == (200 if "m2" in order else 503)
+
+
+async def test_the_operator_may_lead_every_key_to_a_model(tmp_path: Path) -> None:
+    def narrow(config: dict[str, Any]) -> None:
+        config["tenants"]["acme"]["models"] = ["m1"]
+
+    chain = fallback(beyond_key=True)
+    async with chained(tmp_path, chain, config=narrow, m1=[refuse(503)], m2=[said()]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(ask())
+
+    assert (answer.status_code, models.order) == (200, ["m1", "m2"])
+
+
 async def test_a_target_may_fit_a_pattern(tmp_path: Path) -> None:
     def pattern(config: dict[str, Any]) -> None:
         config["models"]["m*"] = {"targets": [{"provider": "up", "model": "*"}]}
         del config["models"]["m2"]
-        config["tenants"]["acme"]["models"] = ["m1"]
+        config["tenants"]["acme"]["models"] = ["m1", "m*"]
 
     async with chained(tmp_path, fallback(), config=pattern, m1=[refuse(503)], m2=[said()]) as (
         gateway,

@@ -80,6 +80,9 @@ class FallbackOptions(Options):
     through_inner: bool = Field(
         default=False, description="Send the other models through the layers inside this one too."
     )
+    beyond_key: bool = Field(
+        default=False, description="Call models too that the caller's key does not open by name."
+    )
     stream_commit: Literal["first_content", "complete"] = Field(
         default="first_content",
         description="Until when a stream may be replaced: its first content, or its end (it is then held back).",
@@ -170,9 +173,13 @@ class Fallback(Middleware):
         raise _marked(failure, first)
 
     def _others(self, call: Call) -> list[_Target]:
-        """Return the models to fall back to, without the one that was called."""
-        own = {call.model.name, call.run.asked}
-        return [target for target in self._targets if target.params or target.model.name not in own]
+        """Return the models to fall back to, without the one that was called and those the key does not open."""
+        run = call.run
+        own = {call.model.name, run.asked}
+        others = (each for each in self._targets if each.params or each.model.name not in own)
+        if self._options.beyond_key:
+            return list(others)
+        return [each for each in others if run.may_call(each.model.name)]
 
     def _planned(self, call: Call, target: _Target) -> Call:
         """Return the client's call of another model."""
