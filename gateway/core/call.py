@@ -164,7 +164,7 @@ class Run:
     machine code of the failure; while the request runs it is only set by who cuts it. `ended_at`: when the answer
     was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
     cost anything. `bound`: the most tokens of prompt and answers, where a call that is charged by its size must be
-    charged as much as it can have cost, and no more. `may_call`: whether the caller's key opens a model by its name.
+    charged as much as it can have cost, and no more. `may_call`: whether the caller's key opens a model by name.
     `trace` takes what layers do.
     """
 
