@@ -2,7 +2,8 @@
 
 import signal
 import socket
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.chart import (
     CHART,
     EVERYTHING,
     NAMESPACE,
+    SHARED_STORES,
     Resource,
     complaints,
     container,
@@ -29,6 +31,7 @@ from tests.support.chart import (
     validate,
 )
 from tests.support.gateway import http, run_cli, run_gateway, wait_for
+from tests.support.redis_server import redis_server
 from tests.support.shared import ROOT
 
 pytestmark = pytest.mark.bug("K42")
@@ -257,13 +260,15 @@ def pod(**more: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def run_pod(resources: list[Resource], folder: Path) -> Generator[dict[str, str]]:
+def run_pod(
+    resources: list[Resource], folder: Path, secrets: Mapping[str, str] = SECRETS
+) -> Generator[dict[str, str]]:
     """Run what the deployment says with free ports; yields the address of each named port."""
     config = mount(one(resources, "ConfigMap"), folder / "config")
     own = container(resources)
     arguments = [str(config) if each == "/config" else each for each in own["args"][1:]]
     free = {f"GATEWAY_SERVER__{name}": _free_port() for name in ("PORT", "ADMIN__PORT")}
-    environ = {**plain_environ(resources, SECRETS), **free, "XDG_DATA_HOME": str(folder / "data")}
+    environ = {**plain_environ(resources, secrets), **free, "XDG_DATA_HOME": str(folder / "data")}
     checked = run_cli("check", str(config), folder=folder, environ=environ)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     with run_gateway(None, folder, arguments=arguments, environ=environ) as gateway:
@@ -309,6 +314,26 @@ def test_a_changed_config_map_arrives_in_the_running_pod(tmp_path: Path) -> None
         mount(one(render(pod(config=changed)), "ConfigMap"), tmp_path / "config", version=2)
         wait_for(lambda: ask(client, urls["http"], "second") == 200, 20)
         assert ask(client, urls["http"], "echo") == 404
+
+
+@pytest.mark.bug("K18")
+@pytest.mark.slow
+def test_two_rendered_pods_count_together(tmp_path: Path, postgres_url: str) -> None:
+    chain = [{"limits": {"requests": {"per_day": 5}}}]
+    tenant = {"keys": [{"id": "web", "secret": "env:ACME"}], "models": ["echo"], "chain": chain}
+    config = {**CONFIG, "tenants.yaml": {"tenants": {"acme": tenant}}}
+    resources = render(pod(config=config, replicas=2, stores=SHARED_STORES))
+    with redis_server(tmp_path / "redis") as redis:
+        stores = {"redis/url": redis.url, "postgres/uri": postgres_url}
+        secrets = {**SECRETS, **stores}
+        with (
+            run_pod(resources, tmp_path / "one", secrets) as one_pod,
+            run_pod(resources, tmp_path / "two", secrets) as other,
+            http() as client,
+        ):
+            answers = [ask(client, each["http"], "echo") for each in (one_pod, other) * 5]
+
+    assert Counter(answers) == {200: 5, 429: 5}
 
 
 def _free_port() -> str:
