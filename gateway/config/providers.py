@@ -85,7 +85,7 @@ class Concurrency(Block):
         default=True,
         description="Send less at once when the provider says that it is overloaded or limits the rate.",
     )
-    min: Count = Field(default=10, description="Never fewer than this for that reason.")
+    min: Count = Field(default=5, description="Never fewer than this for that reason.")
     decrease_ratio: Share = Field(
         default=0.8, description="What is left of the calls at once after each such answer."
     )

@@ -119,15 +119,24 @@ def quota_wait_s(target: Target, key: Key, now: float) -> float:
 
 
 def rather(before: UpstreamError | None, error: UpstreamError) -> UpstreamError:
-    """Return which failure of two targets to tell: of one that was really called, or else that ends first."""
-    if before is None or not isinstance(error, Barred):
+    """Return which failure of two targets to go by.
+
+    That of one that only lacks a place, for it is worth waiting for; then of one that was called; then the shorter.
+    """
+    if before is None:
+        return error
+    full = _full(before) + _full(error)
+    if full:
+        return Barred("full", _FULL_WAIT_S, full)
+    if not isinstance(error, Barred):
         return error
     if not isinstance(before, Barred):
         return before
-    full = before.full + error.full
-    if full:
-        return Barred("full", _FULL_WAIT_S, full)
     return before if before.wait_s <= error.wait_s else error
+
+
+def _full(error: UpstreamError) -> tuple[Target, ...]:
+    return error.full if isinstance(error, Barred) else ()
 
 
 async def wait_for_room(full: Sequence[Target], deadline: float) -> Target:

@@ -195,9 +195,9 @@ class Attempt:
         else:
             key.undecided(self._key_epoch)
         if blamed in _FULL:
-            has_shrunk = target.places.shrink(self.started, now)
-            if blamed is Blame.OVERLOAD and not has_shrunk:
-                blamed = Blame.TARGET  # sending less is no cure
+            is_cure = target.places.shrink(self.started, now)
+            if blamed is Blame.OVERLOAD and not is_cure:
+                blamed = Blame.TARGET
         if blamed is Blame.TARGET:
             target.fail(self._target_epoch, now)
         else:

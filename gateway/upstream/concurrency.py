@@ -16,7 +16,7 @@ class ConcurrencyRules(NamedTuple):
     """
 
     most: float = inf
-    least: float = 10
+    least: float = 5
     decrease: float = 0.8
     recover_s: float = 60.0
     queue_s: float = 1.0
@@ -25,7 +25,16 @@ class ConcurrencyRules(NamedTuple):
 class Places:
     """The places at one target. `taken` counts calls that run, and those that were just called from the queue."""
 
-    __slots__ = ("_cut_at", "_queue", "_successes", "limit", "on_change", "rules", "taken")
+    __slots__ = (
+        "_cut_at",
+        "_queue",
+        "_served",
+        "_successes",
+        "limit",
+        "on_change",
+        "rules",
+        "taken",
+    )
 
     def __init__(
         self, rules: ConcurrencyRules, on_change: Callable[[], None] | None = None
@@ -36,6 +45,7 @@ class Places:
         self.limit = rules.most
         self._cut_at = 0.0
         self._successes = 0
+        self._served = True
         self._queue: deque[asyncio.Future[Places]] = deque()
 
     @property
@@ -59,24 +69,26 @@ class Places:
 
     def grow(self) -> None:
         """Take a success: as many of them as there are places make one place more, while most are in use."""
+        self._served = True
         if self.limit < self.rules.most and self.taken * _USED >= self.limit:
             self._successes += 1
             if self._successes >= self.limit:
                 self._set(min(self.rules.most, self.limit + 1))
 
     def shrink(self, started: float, now: float) -> bool:
-        """Take a refusal for being full; False when there can be no fewer places.
+        """Take a refusal for being full; False when nothing was served since the last one: less is no cure then.
 
-        Calls that started before the last cut say nothing new.
+        Calls that started before the last refusal that counted say nothing new.
         """
         if started < self._cut_at:
             return True
-        least = min(self.rules.least, self.rules.most)
-        if min(self.limit, self.taken) <= least:
-            return False
+        served, self._served = self._served, False
         self._cut_at = now
-        self._set(max(least, floor(min(self.limit, self.taken) * self.rules.decrease)))
-        return True
+        least = min(self.rules.least, self.rules.most)
+        used = min(self.limit, self.taken)
+        if used > least:
+            self._set(max(least, floor(used * self.rules.decrease)))
+        return served
 
     def _set(self, limit: float) -> None:
         self.limit = limit

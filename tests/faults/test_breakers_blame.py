@@ -158,3 +158,12 @@ async def test_a_call_that_waits_to_be_repeated_holds_no_place(tmp_path: Path) -
         assert (await call).status_code == 200
         assert time.monotonic() - began >= 1.0
         assert provider.calls == 2
+
+
+@pytest.mark.fault("U-5")
+async def test_a_provider_that_is_overloaded_for_good_is_left_alone(tmp_path: Path) -> None:
+    provider = Provider(status("529 Overloaded"))
+    async with before(tmp_path, provider) as gateway:
+        assert await post(gateway, 4) == [529] * 4
+        assert health(gateway)["state"] == "open"
+        assert "outage" in refusal(await gateway.post(CHAT))

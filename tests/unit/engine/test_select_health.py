@@ -272,13 +272,16 @@ def test_of_several_that_are_down_the_one_that_comes_back_first_is_told() -> Non
     assert rather(soon, late) is rather(late, soon) is soon
 
 
-def test_one_that_is_full_is_worth_waiting_for_when_others_are_down() -> None:
+def test_one_that_is_full_is_worth_waiting_for_when_others_fail() -> None:
     one, other = guarded(), guarded()
     full = rather(Barred("outage", 3.0), Barred("full", 1.0, (one,)))
     both = rather(full, Barred("full", 1.0, (other,)))
 
     assert isinstance(both, Barred)
     assert (both.why, both.full) == ("full", (one, other))
+    for failure in (rather(both, REAL), rather(REAL, both)):
+        assert isinstance(failure, Barred)
+        assert failure.full == (one, other)
 
 
 @pytest.mark.fault("U-27")

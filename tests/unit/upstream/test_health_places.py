@@ -53,13 +53,22 @@ def test_it_never_falls_below_the_least() -> None:
         places.shrink(10.0 * number, 10.0 * number + 5)
 
     assert places.limit == 2
-    assert not places.shrink(1000.0, 1000.0), "sending less is no cure any more"
+
+
+@pytest.mark.parametrize("taken", [1, 20])
+def test_sending_less_is_no_cure_where_nothing_is_served_any_more(taken: int) -> None:
+    places = busy(taken)
+
+    assert places.shrink(1.0, 2.0), "it may be one"
+    assert not places.shrink(3.0, 4.0)
+    places.grow()
+    assert places.shrink(5.0, 6.0)
 
 
 def test_it_never_shrinks_when_it_is_not_to_adapt() -> None:
     places = busy(1000, ConcurrencyRules(most=2000, least=inf))
+    places.shrink(1.0, 1.0)
 
-    assert not places.shrink(1.0, 1.0)
     assert places.limit == 2000
 
 
