@@ -93,26 +93,46 @@ def test_a_gateway_starts_without_its_database_and_learns_of_keys_later(
 
 @pytest.mark.fault("P-2")
 @pytest.mark.contract("G-9")
+@pytest.mark.parametrize("silent", [False, True])
 def test_requests_go_on_while_the_database_is_away(
-    server: PostgresServer, run: Run, url: str, tmp_path: Path
+    server: PostgresServer, run: Run, url: str, tmp_path: Path, silent: bool
 ) -> None:
     gateway = run("gateway")
     key = keys(tmp_path, url, "new", "--tenant", "other", "--id", "ci").stdout.strip()
     wait_for(lambda: statuses([gateway], key) == {200}, EVERYWHERE_S, "the new key to work")
     before = sorted(_seconds(gateway, key) for _ in range(150))
 
-    server.stop(signal.SIGQUIT)
+    if silent:
+        server.freeze()
+    else:
+        server.stop(signal.SIGQUIT)
     try:
         away = sorted(_seconds(gateway, key) for _ in range(300))
         assert statuses([gateway], UNKNOWN) == {401}
     finally:
-        server.start()
+        if silent:
+            server.thaw()
+        else:
+            server.start()
 
     assert away[int(len(away) * 0.99)] < 3 * before[int(len(before) * 0.99)] + 0.05
     told = [line for line in gateway.process.err.splitlines() if "key store does not" in line]
     assert len(told) <= 2, "one line for each worker, not one for each second"
     keys(tmp_path, url, "revoke", "ci", "--tenant", "other")
     wait_for(lambda: statuses([gateway], key) == {401}, EVERYWHERE_S, "the key to be revoked")
+
+
+@pytest.mark.fault("P-2")
+@pytest.mark.bug("K42")
+def test_a_gateway_leaves_while_the_database_says_nothing(server: PostgresServer, run: Run) -> None:
+    gateway = run("gateway")
+    assert statuses([gateway], KEY) == {200}
+    server.freeze()
+    try:
+        assert statuses([gateway], KEY) == {200}
+        assert gateway.process.stop() == 0
+    finally:
+        server.thaw()
 
 
 def _seconds(gateway: Gateway, key: str) -> float:

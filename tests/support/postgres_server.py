@@ -10,11 +10,13 @@ import tempfile
 import time
 import uuid
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from tests.support.processes import children
 
 _START_S = 30.0
 _STOP_S = 20.0
@@ -57,7 +59,7 @@ class PostgresServer:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop it: SIGINT in order, SIGQUIT at once as in a crash."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
+            self.thaw()
             self._process.send_signal(how)
             self._process.wait(_STOP_S)
             self._process = None
@@ -68,10 +70,19 @@ class PostgresServer:
         self._settings.update(settings)
         self.start()
 
-    @property
-    def pid(self) -> int:
+    def freeze(self) -> None:
+        """Stop it in its tracks: connections stay open, and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
-        return self._process.pid
+        for pid in (self._process.pid, *children(self._process.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _run(self, name: str, *arguments: str) -> None:
         subprocess.run([program(name), *arguments], check=True, capture_output=True, cwd=self._data.parent, **_user())  # fmt: skip
