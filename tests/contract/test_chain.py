@@ -295,7 +295,7 @@ async def test_finish_is_called_once_on_every_ending(tmp_path: Path) -> None:
     assert (tmp_path / "probes.py.ended").read_text() == "200 \n500 upstream_error\n200 \n"
 
 
-@pytest.mark.contract("W-PIPE-9", "R-5", "T-171")
+@pytest.mark.contract("W-PIPE-9", "R-5", "R-17", "R-22", "T-171")
 @pytest.mark.parametrize(
     ("chain", "words"),
     [
@@ -309,6 +309,10 @@ async def test_finish_is_called_once_on_every_ending(tmp_path: Path) -> None:
         ([{"plugin": "probes.py"}], "file.py:Name"),
         ([plug("Probe", surprise=1)], "surprise"),
         (["retri"], "did you mean"),
+        ([{"retry": {"max_retries": -1}}], "retry.max_retries: must be at least 0"),
+        ([{"retry": {"statuses": ["NOPE"]}}], "retry.statuses"),
+        ([{"retry": {"max_retrys": 1}}], 'did you mean "max_retries"'),
+        ([{"fallback": {"models": ["ghost"]}}], "R-22"),
     ],
 )
 async def test_what_cannot_be_built_stops_the_start_with_its_place(
