@@ -18,6 +18,7 @@ from fastapi import APIRouter
 
 from gateway.chain.explain import describe
 from gateway.chain.layers import middleware_rows
+from gateway.chain.standing import ChainStandings
 from gateway.config.diff import pinned
 from gateway.config.errors import ConfigError
 from gateway.config.schema import Tree
@@ -36,7 +37,7 @@ from gateway.server.reloading import reloading
 from gateway.server.supervisor import Seat, Supervisor
 from gateway.server.target_health import health_of_workers, target_health
 from gateway.server.usage import usage
-from gateway.state import ledger_of_workers
+from gateway.state import counters_of_workers, ledger_of_workers
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Families, Kind, Registry, read
 from gateway.telemetry.exposition import Exposition
@@ -96,7 +97,7 @@ async def _serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
         routers = (
             inspection(middleware_rows, worker.traces.find),
             target_health(worker.health.describe),
-            usage(worker.ledger),
+            usage(worker.ledger, ChainStandings(lambda: worker.tree, worker.counters)),
         )
         admin = _admin(reloader, Exposition(registry.read), routers)
         worker.keep(reloader.run, "configuration")
@@ -242,11 +243,15 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
         _on_hangup(reloader, lambda: supervisor.ask(signal.SIGTERM))
         cells = partial(_cells_in, Path(folder))
         exposition = Exposition(cells, supervisor.processes)
-        async with ledger_of_workers(tree.stores) as ledger:
+        async with (
+            ledger_of_workers(tree.stores) as ledger,
+            counters_of_workers(tree.stores, background.spawn) as counters,
+        ):
+            standings = ChainStandings(lambda: reloader.tree, counters) if counters else None
             routers = (
                 inspection(middleware_rows, None),
                 target_health(health_of_workers(cells)),
-                usage(ledger),
+                usage(ledger, standings),
             )
             admin = _admin(reloader, exposition, routers)
             await admin.start()

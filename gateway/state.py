@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from gateway.config.server import Stores
+from gateway.core.counting import Counters
 from gateway.core.ledger import Ledger
 from gateway.lifecycle.settle import LedgerWriter, Settler
 from gateway.middleware.ports import Offline, Ports
@@ -40,6 +41,11 @@ class State:
         )
         alone = open_counters(_IN_MEMORY, spawn)
         self._offline = Offline(alone, Settler(alone, self.ledger, at_once=1))
+
+    @property
+    def counters(self) -> Counters:
+        """What limits and budgets are decided on."""
+        return self._counters
 
     def ports(self, metrics: Metrics) -> Ports:
         """Return what middleware is given."""
@@ -80,3 +86,14 @@ async def ledger_of_workers(stores: Stores) -> AsyncGenerator[Ledger | None]:
         return
     async with aclosing(open_ledger(url)) as ledger:
         yield ledger
+
+
+@asynccontextmanager
+async def counters_of_workers(stores: Stores, spawn: Spawn) -> AsyncGenerator[Counters | None]:
+    """Open the counters that the workers of a supervisor share; None where each has its own in memory."""
+    url = stores.state.reveal()
+    if url == _IN_MEMORY:
+        yield None
+        return
+    async with aclosing(open_counters(url, spawn)) as counters:
+        yield counters

@@ -14,6 +14,7 @@ from gateway.chain.local import local_door
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.schema import Tree
 from gateway.config.source import Loaded
+from gateway.core.counting import Counters
 from gateway.core.ledger import Ledger
 from gateway.core.ports import KeyStore
 from gateway.dialects.registry import DIALECTS
@@ -117,6 +118,11 @@ class Worker:
     def ledger(self) -> Ledger:
         """Where the calls of this process are written down."""
         return self._state.ledger
+
+    @property
+    def counters(self) -> Counters:
+        """What limits and budgets are decided on."""
+        return self._state.counters
 
     @property
     def generation(self) -> int:

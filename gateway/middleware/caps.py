@@ -66,6 +66,10 @@ class Cap:
             amount = self.limit
         return Hold(hold.key, amount, hold.limit, hold.window, hold.lifted)
 
+    def held_by(self, owner: str, tenant: Scope, now_s: float) -> Hold:
+        """Return a hold of one for an owner by name, to ask how much is used."""
+        return self._make(owner, tenant, now_s)
+
     def _make(self, owner: str, tenant: Scope, now_s: float) -> Hold:
         """Return a hold of one, kept while its window lasts."""
         key = tenant.key(self.kind, self.layer, self.unit, self.per or "now", self.scope, owner)
