@@ -282,8 +282,10 @@ async def test_killing_processes_under_repeats_calls_for_no_key_twice(tmp_path: 
 
         calls = calls_by_key(provider)
         for key, answer in zip(keys, last, strict=True):
-            assert calls[key] == 1, f"seed {seed}, {key}"
             assert answer.status_code in {200, 409, 500}
+            # A process may die between its note that it calls and the call.
+            least = 0 if answer.status_code == 409 else 1
+            assert least <= calls[key] <= 1, f"seed {seed}, {key}"
             whole = {each for each in callers.answers.get(key, ()) if each[0] != 409}
             assert len(whole) <= 1, f"seed {seed}, {key}: {whole}"
 
