@@ -1,5 +1,6 @@
 """When a stream has begun: whatever fails before can be replaced, whatever fails after cannot (K10)."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,30 @@ async def test_nothing_is_seen_of_a_stream_that_had_not_begun(
     assert text.count('"role"') == 1
     assert "c-first" not in text
     assert text.count("[DONE]") == 1
+
+
+@pytest.mark.bug("K13")
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("drip", [b"", b": working\n\n"], ids=["silence", "comments"])
+async def test_a_stream_that_never_begins_is_replaced(
+    chain: str, drip: bytes, tmp_path: Path
+) -> None:
+    async def hanging(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(STREAM_HEAD)
+        while drip:
+            await peer.send(chunk(drip))
+            await asyncio.sleep(0.05)
+        await peer.hang()
+
+    async with upstream(hanging, _well) as served:
+        config = config_of(served.url, CHAINS[chain])
+        config["providers"]["up"]["timeout"]["idle_s"] = 0.3
+        async with serving(config, tmp_path) as gateway:
+            answer = await gateway.post(ask(stream=True))
+
+    assert texts(answer.text) == "whole"
+    assert answer.text.count('"role"') == 1
 
 
 @pytest.mark.bug("K10")

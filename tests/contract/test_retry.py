@@ -171,6 +171,17 @@ async def test_the_providers_wish_is_a_floor(
 
 
 @pytest.mark.bug("K09")
+async def test_each_wait_follows_the_newest_wish(tmp_path: Path) -> None:
+    steps = [refuse(429, retry_after_ms=wish) for wish in ("50", "150", "300")]
+    async with chained(tmp_path, retry(), m1=[*steps, said()]) as (gateway, models):
+        answer = await gateway.post(ask())
+
+    assert answer.status_code == 200
+    pairs = zip(models.gaps_ms, (50, 150, 300), strict=True)
+    assert all(gap >= wish - 1 for gap, wish in pairs)
+
+
+@pytest.mark.bug("K09")
 @pytest.mark.parametrize(
     "body",
     [
