@@ -141,11 +141,7 @@ async def test_replicas_send_a_provider_that_wakes_one_call_between_them(
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     async with upstream(provider.script) as served:
-        state = (
-            "memory"
-            if store == "memory"
-            else f"{shared_url()}?socket_timeout=5&socket_connect_timeout=5"
-        )
+        state = "memory" if store == "memory" else shared_url()
         config = settings(served, stores={"state": state, "database": "memory"})
         async with (
             serving(config, tmp_path / "a") as one,
