@@ -11,6 +11,7 @@ from gateway.chain.compile import Compiler
 from gateway.chain.generations import Generations
 from gateway.chain.layers import Chains
 from gateway.chain.local import local_door
+from gateway.chain.prices import uses_table, warm
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.schema import Tree
 from gateway.config.source import Loaded
@@ -209,6 +210,8 @@ class Worker:
         self._lag.start()
         tune_process()
         ready()
+        if uses_table([entry.kind for entry in self._tree.providers.values()]):
+            self._inflight.spawn(asyncio.to_thread(warm), "table of prices")
         await self.drain.wait_asked()
         _log.info("leaving: %d requests are running", len(self._inflight))
         for listener in listeners:

@@ -13,6 +13,7 @@ from gateway.chain.order import REJECT, Finding, check_order
 from gateway.chain.pending import PENDING
 from gateway.chain.plan import Model
 from gateway.chain.plugin import installed, load_file, load_installed
+from gateway.chain.unpriced import unpriced
 from gateway.chain.uses import Uses
 from gateway.config.chain import PLUGIN, ChainEntry, When
 from gateway.config.complaints import complaints
@@ -213,6 +214,7 @@ def check_chains(tree: Tree) -> ChainBuilder:
         builder = Chains(nowhere, ports).builder(tree, models)
         for name in tree.tenants:
             builder.build(name, tree.chain_of(name))
+            builder.findings[name] += unpriced(tree, name)
         builder.finish()
         return builder
     finally:
