@@ -30,6 +30,6 @@ local function keep(key, window_end, now, is_new)
   if window_end == 0 then
     redis.call('PEXPIRE', key, IDLE_MS)
   elseif is_new then
-    redis.call('PEXPIREAT', key, whole(window_end * 1000 + OVER_MS))
+    redis.call('PEXPIREAT', key, window_end * 1000 + OVER_MS)
   end
 end

@@ -30,7 +30,7 @@ if refused < 0 then
     local at = (i - 1) * 6 + 1
     local key = run[at + 1]
     if steps[i] > 0 then
-      counters[key].held = redis.call('HINCRBY', key, 'h', whole(steps[i]))
+      counters[key].held = redis.call('HINCRBY', key, 'h', steps[i])
       keep(key, run[at + 3], now, counters[key].is_new)
       counters[key].is_new = false
       run[at + 6] = run[at + 6] + steps[i]

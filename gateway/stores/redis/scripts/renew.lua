@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- KEYS: leases. ARGV: lease ms, ids.
 
-local lease = whole(clock() + tonumber(ARGV[1]))
+local lease = clock() + tonumber(ARGV[1])
 for i = 2, #ARGV do
   redis.call('ZADD', KEYS[1], 'XX', lease, ARGV[i])
 end

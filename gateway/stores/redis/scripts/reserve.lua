@@ -47,7 +47,7 @@ if not since or (server ~= '' and kept[2] ~= server) then
   redis.call('HSET', KEYS[1], 'at', since, 'server', server, 'seen', since)
   redis.call('PEXPIRE', KEYS[1], IDLE_MS)
 elseif now - tonumber(kept[3]) > OVER_MS then
-  redis.call('HSET', KEYS[1], 'seen', whole(now))
+  redis.call('HSET', KEYS[1], 'seen', now)
   redis.call('PEXPIRE', KEYS[1], IDLE_MS)
 end
 
@@ -66,7 +66,7 @@ for _, hold in ipairs(holds) do
   if hold.lifted and hold.base then
     hold.counter.spent = math.max(hold.counter.spent, hold.base)
     hold.counter.lifted = since
-    redis.call('HSET', hold.key, 's', whole(hold.counter.spent), 'l', since)
+    redis.call('HSET', hold.key, 's', hold.counter.spent, 'l', since)
     keep(hold.key, hold.till, now, hold.counter.is_new)
     hold.counter.is_new = false
   end
@@ -82,18 +82,16 @@ for i, hold in ipairs(holds) do
 end
 
 local run = { ARGV[4] }
-for _, hold in ipairs(holds) do
-  hold.counter.held = redis.call('HINCRBY', hold.key, 'h', whole(hold.amount))
+for i, hold in ipairs(holds) do
+  hold.counter.held = redis.call('HINCRBY', hold.key, 'h', hold.amount)
   keep(hold.key, hold.till, now, hold.counter.is_new)
   hold.counter.is_new = false
-  for _, field in ipairs({
-    hold.key, hold.from, hold.till, hold.limit, hold.lifted and 1 or 0, hold.amount,
-  }) do
-    run[#run + 1] = field
-  end
+  local at = (i - 1) * 6 + 1
+  run[at + 1], run[at + 2], run[at + 3] = hold.key, hold.from, hold.till
+  run[at + 4], run[at + 5], run[at + 6] = hold.limit, hold.lifted and 1 or 0, hold.amount
 end
 local lease = now + tonumber(ARGV[3])
-redis.call('SET', KEYS[3], cmsgpack.pack(run), 'PX', whole(tonumber(ARGV[3]) + IDLE_MS))
-redis.call('ZADD', KEYS[2], whole(lease), ARGV[2])
-redis.call('PEXPIRE', KEYS[2], whole(tonumber(ARGV[3]) + IDLE_MS))
+redis.call('SET', KEYS[3], cmsgpack.pack(run), 'PX', tonumber(ARGV[3]) + IDLE_MS)
+redis.call('ZADD', KEYS[2], lease, ARGV[2])
+redis.call('PEXPIRE', KEYS[2], tonumber(ARGV[3]) + IDLE_MS)
 return verdict(-1, 0, {})

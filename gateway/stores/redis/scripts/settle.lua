@@ -15,16 +15,16 @@ if packed then
     local key, held = run[at + 1], run[at + 6]
     ends[key] = run[at + 3]
     -- A counter that was lost meanwhile holds nothing of this run. (0 - x, because the text of -0 is no integer.)
-    local left = redis.call('HINCRBY', key, 'h', whole(0 - held))
+    local left = redis.call('HINCRBY', key, 'h', 0 - held)
     if left < 0 then
       redis.call('HSET', key, 'h', 0)
     end
-    is_new[key] = is_new[key] or left <= 0
+    is_new[key] = is_new[key] or left < 0 or held == 0
   end
 end
 for i = 3, #KEYS do
   local till, actual = struct.unpack('<i8i8', ARGV[2], (i - 3) * 16 + 1)
-  redis.call('HINCRBY', KEYS[i], 's', whole(actual))
+  redis.call('HINCRBY', KEYS[i], 's', actual)
   if ends[KEYS[i]] == nil then
     ends[KEYS[i]], is_new[KEYS[i]] = till, true
   end
