@@ -186,7 +186,10 @@ class Worker:
             is_open=self._tree.stores.on_state_down == "open",
         )
         admission = Admission(
-            server.max_in_flight, server.request_timeout_s, _is_shared(self._tree)
+            server.max_in_flight,
+            server.request_timeout_s,
+            _is_shared(self._tree),
+            lambda: self._state.book.is_full,
         )
         return kinds, admission, idempotency
 

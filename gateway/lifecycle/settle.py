@@ -45,6 +45,11 @@ class LedgerWriter:
         self._hurry = asyncio.Event()
         self.lost = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether what is begun now might not be written down; what runs still has room (P-9)."""
+        return len(self._rows) >= self._most - self._most // 10
+
     def write(self, row: LedgerRow) -> None:
         """Take a row; it reaches the ledger within a second."""
         if len(self._rows) >= self._most:
@@ -77,11 +82,23 @@ class LedgerWriter:
         rows = self._rows
         while rows:
             batch = [rows[place] for place in range(min(len(rows), _ROWS_AT_ONCE))]
-            await self._ledger.append(batch)
+            try:
+                await self._ledger.append(batch)
+            except ValueError:
+                await self._append_singly(batch)
             for _ in batch:
                 rows.popleft()
         self._some.clear()
         self._none.set()
+
+    async def _append_singly(self, batch: Sequence[LedgerRow]) -> None:
+        """Write the rows of a batch one by one: one that no ledger can hold must not keep out the others."""
+        for row in batch:
+            try:
+                await self._ledger.append([row])
+            except ValueError as error:
+                self.lost += 1
+                _log.error("run %s cannot be written to the ledger: %s", row.run_id, error)
 
     async def drain(self, within_s: float) -> bool:
         """Write what is left; False when the time was up first."""

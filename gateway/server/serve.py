@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,12 +28,14 @@ _log = logging.getLogger("gateway")
 class Admission:
     """Whether there is room: the most requests at once, and the time each may take in seconds.
 
-    `is_shared`: there are several tenants, none of which may take all of it.
+    `is_shared`: there are several tenants, none of which may take all of it. `is_shut`: whether what is spent now
+    might not be written down.
     """
 
     max_in_flight: int
     request_timeout_s: float
     is_shared: bool = False
+    is_shut: Callable[[], bool] = bool
 
 
 class Handler:
@@ -122,6 +125,8 @@ class Handler:
         run.endpoint = route.endpoint
         if exchange.method not in route.methods:
             raise InputError("method_not_allowed", detail=", ".join(route.methods))
+        if exchange.method == "POST" and self._admission.is_shut():
+            raise self._shed("state_unavailable", detail="the ledger is behind by all it may be")
         # This request is counted already, so that the place it would take is one of the free ones.
         free = self._admission.max_in_flight - len(self._inflight) + 1
         if not self._room.enter(principal.tenant, free=free, is_shared=self._admission.is_shared):

@@ -216,3 +216,26 @@ def test_a_note_is_read_as_it_was_written() -> None:
 
 def test_a_call_that_has_ended_runs_no_more() -> None:
     assert used_of("rctu", (1, 1, 500, 9000), 30, 600) == (1, 0, 30, 600)
+
+
+async def test_a_row_that_no_ledger_can_hold_keeps_out_no_other() -> None:
+    ledger = MemoryLedger()
+    writer = LedgerWriter(ledger, every_s=0.001)
+    async with kept(writer.run):
+        for each in (row("a"), row("b")._replace(cost_micro=-1), row("c")):
+            writer.write(each)
+        await until(lambda: writer.lost == 1)
+        assert await writer.drain(1.0)
+
+    assert [len(await ledger.of_run("acme", name)) for name in ("a", "b", "c")] == [1, 0, 1]
+
+
+@pytest.mark.fault("P-9")
+async def test_what_cannot_be_written_down_is_not_begun() -> None:
+    writer = LedgerWriter(MemoryLedger(), most=10)
+    for number in range(9):
+        assert not writer.is_full
+        writer.write(row(f"r{number}"))
+
+    assert writer.is_full
+    assert writer.lost == 0
