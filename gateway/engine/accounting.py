@@ -15,7 +15,6 @@ from gateway.core.sizing import STRICT, USUAL, answer_tokens, prompt_tokens
 from gateway.core.usage import Usage
 from gateway.telemetry.cells import Counter
 from gateway.telemetry.metrics import Metrics
-from gateway.upstream.client import Body
 
 COST = "gateway_cost_usd_total"
 _UNREAD = frozenset({"files", "batches", "models", "model"})
@@ -53,7 +52,7 @@ class Facts(Protocol):
     """
 
     @property
-    def body(self) -> Body: ...
+    def body(self) -> object: ...
     @property
     def sent(self) -> bool: ...
     @property

@@ -22,7 +22,7 @@ from gateway.engine.stream import ByteStream, EventStream, answer_length
 from gateway.engine.wishes import wanted_wait
 from gateway.telemetry.metrics import AttemptCells, Metrics
 from gateway.telemetry.redact import Redactor
-from gateway.upstream.client import Answer, Headers
+from gateway.upstream.client import UNSENT, Answer, Headers
 
 _JSON_HEADERS: Headers = ((b"content-type", b"application/json"),)
 _EVENTS = b"text/event-stream"
@@ -114,7 +114,8 @@ class Engine:
         except GatewayError as error:
             attempt.end(error.code)
             raise
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as left:
+            attempt.sent = left.args != UNSENT
             attempt.give_up()
             raise
         finally:

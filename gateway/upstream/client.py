@@ -13,7 +13,7 @@ from gateway.upstream.http1.endpoint import Http1Endpoint
 from gateway.upstream.http1.head import HeadWriter
 from gateway.upstream.http1.pool import Pool
 from gateway.upstream.resolver import Resolver
-from gateway.upstream.spec import Answer, Body, Endpoint, EndpointSpec, Headers, Timeouts
+from gateway.upstream.spec import UNSENT, Answer, Body, Endpoint, EndpointSpec, Headers, Timeouts
 from gateway.upstream.tls import make_context, stamp
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gateway.upstream.spec import Spawn
 
-__all__ = ["Answer", "Body", "Client", "Endpoint", "EndpointSpec", "Headers", "Timeouts"]
+__all__ = ["UNSENT", "Answer", "Body", "Client", "Endpoint", "EndpointSpec", "Headers", "Timeouts"]
 
 
 class _Pool(Protocol):

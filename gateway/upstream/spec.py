@@ -9,6 +9,9 @@ Body = bytes | AsyncIterator[bytes] | None
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 """Starts background work that nobody awaits, under a name."""
 
+UNSENT = ("nothing was sent",)
+"""The arguments of the CancelledError of a request of which nothing has left."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:

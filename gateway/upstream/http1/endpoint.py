@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
+
+from gateway.upstream.spec import UNSENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,7 +38,7 @@ class Http1Endpoint:
             return await self._send_chunks(method, target, headers, body, deadline)
         head = self._head.write(method, target, headers, len(body))
         timeouts = self._timeouts
-        connection = self.pool.take() or await self.pool.acquire(timeouts, deadline)
+        connection = self.pool.take() or await self._acquire(deadline)
         if method == b"HEAD":
             connection.head_only = True
         answer = connection.start(head, body, timeouts, deadline)
@@ -56,6 +59,14 @@ class Http1Endpoint:
             answer.check()
         return answer
 
+    async def _acquire(self, deadline: float) -> Connection:
+        """Wait for a connection; whoever is cancelled meanwhile has sent nothing."""
+        try:
+            return await self.pool.acquire(self._timeouts, deadline)
+        except asyncio.CancelledError as left:
+            left.args = UNSENT
+            raise
+
     async def _send_chunks(
         self,
         method: bytes,
@@ -67,7 +78,7 @@ class Http1Endpoint:
         """Send a body that cannot be sent twice."""
         timeouts = self._timeouts
         head = self._head.write(method, target, headers, None)
-        connection = self.pool.take() or await self.pool.acquire(timeouts, deadline)
+        connection = self.pool.take() or await self._acquire(deadline)
         answer = connection.start(head, None, timeouts, deadline)
         try:
             await _upload(connection, answer, body, timeouts)
