@@ -20,6 +20,7 @@ _ENDPOINTS = frozenset({"chat", "completions", "embeddings"})
 _ACTING = ("tools", "functions")
 HEDGED = "hedged"
 """The outcome of a call that another one of the same request was faster than."""
+_Task = asyncio.Task[Reply | GatewayError]
 
 
 class HedgeOptions(Options):
@@ -77,7 +78,13 @@ class Hedge(Middleware):
         """Call on in this task; a second task is only made when the call is slow."""
         deadline = call.run.deadline
         async with asyncio.TaskGroup() as group:
-            race = _Race(group, call, proceed, self._may_hedge)
+
+            def again() -> _Task | None:
+                if not self._may_hedge(call):
+                    return None
+                return group.create_task(_arm(proceed, call.copy()))
+
+            race = _Race(call, proceed, again)
             try:
                 first = await race.first(after_s)
                 reply = await race.end(first)
@@ -120,18 +127,11 @@ def _acts(fields: Iterable[str]) -> bool:
 class _Race:
     """One call in the task of the request, and perhaps a second one in a task of its own."""
 
-    def __init__(
-        self,
-        group: asyncio.TaskGroup,
-        call: Call,
-        proceed: Proceed,
-        may_hedge: Callable[[Call], bool],
-    ) -> None:
-        self.second: asyncio.Task[Reply | GatewayError] | None = None
-        self._group = group
+    def __init__(self, call: Call, proceed: Proceed, again: Callable[[], _Task | None]) -> None:
+        self.second: _Task | None = None
         self._call = call
         self._proceed = proceed
-        self._may_hedge = may_hedge
+        self._again = again
         self._loop = asyncio.get_running_loop()
         self._limit: asyncio.Timeout | None = None
         self._is_cut = False
@@ -157,11 +157,11 @@ class _Race:
                 self._call.run.code = ""
 
     def _begin(self) -> None:
-        if self._may_hedge(self._call):
-            self.second = self._group.create_task(_arm(self._proceed, self._call.copy()))
+        self.second = self._again()
+        if self.second is not None:
             self.second.add_done_callback(self._answered)
 
-    def _answered(self, second: asyncio.Task[Reply | GatewayError]) -> None:
+    def _answered(self, second: _Task) -> None:
         """End the first call when the second has an answer."""
         if self._limit is None or _reply_of(second) is None:
             return
@@ -205,7 +205,7 @@ async def _arm(proceed: Proceed, call: Call) -> Reply | GatewayError:
         return error
 
 
-def _reply_of(call: asyncio.Task[Reply | GatewayError]) -> Reply | None:
+def _reply_of(call: _Task) -> Reply | None:
     if not call.done() or call.cancelled() or call.exception() is not None:
         return None
     result = call.result()
