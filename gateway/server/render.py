@@ -9,6 +9,8 @@ from gateway.engine.refusal import Refusal
 from gateway.server.exchange import Exchange
 
 _JSON = (b"content-type", b"application/json")
+_OWN = frozenset({"overloaded", "draining", "state_unavailable", "upstream_unavailable"})
+"""Refusals of this gateway's own, each of which says when to come back (K09)."""
 
 
 def render_error(exchange: Exchange, dialect: Dialect, error: GatewayError, run: Run) -> None:
@@ -47,7 +49,7 @@ def error_headers(error: GatewayError, run: Run) -> list[tuple[bytes, bytes]]:
     if error.should_retry is not None:
         headers.append((b"x-should-retry", b"true" if error.should_retry else b"false"))
     wait_s = error.retry_after_s
-    if wait_s is None and error.code in {"overloaded", "draining", "state_unavailable"}:
+    if wait_s is None and error.code in _OWN and not isinstance(error, Refusal):
         wait_s = 1.0
     if wait_s is not None:
         headers.append((b"retry-after", b"%d" % math.ceil(wait_s)))

@@ -179,6 +179,7 @@ async def test_a_closed_port_is_unavailable_at_first(tmp_path: Path) -> None:
 
     assert refused.status_code == 503
     assert error_of(refused)["code"] == "upstream_unavailable"
+    assert refused.headers["retry-after"] == "1"
 
 
 @pytest.mark.fault("U-10")
