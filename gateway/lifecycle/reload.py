@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gateway.chain.pending import pending_notes
 from gateway.config.diff import changes, needs_restart, pinned
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.schema import Tree
@@ -28,12 +29,14 @@ class Outcome:
     """What became of a configuration that was read.
 
     `generation` is the one in force afterwards, `workers` that of each worker; `restart` names settings that wait
-    for a restart. With `mistakes` nothing else has changed. `took_s` is seconds.
+    for a restart, `notes` what is new and without effect. With `mistakes` nothing else has changed. `took_s` is
+    seconds.
     """
 
     generation: int
     changes: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     workers: Mapping[str, int] = field(default_factory=dict[str, int])
     took_s: float = 0.0
@@ -107,12 +110,10 @@ class Reloader:
 
     async def validate(self) -> Outcome:
         """Read and check what is there, and say what it would change; nothing is put in force."""
-        _, read = await asyncio.to_thread(self._source.read)
+        _, read = await asyncio.to_thread(self._read)
         if isinstance(read, ConfigError):
             return Outcome(self.generation, mistakes=read.mistakes)
-        new = pinned(self._running, read.tree)
-        restart = needs_restart(self._running, read.tree)
-        return Outcome(self.generation, changes(self.tree, new), restart)
+        return self._compared(self.tree, read.tree)
 
     async def reload(self) -> Outcome:
         """Read everything anew and put it in force; with any mistake all stays as it is."""
@@ -138,8 +139,18 @@ class Reloader:
             return Outcome(self.generation, mistakes=error.mistakes)
         before, self.tree = self.tree, new
         self.generation += 1
-        restart = needs_restart(self._running, read.tree)
-        return Outcome(self.generation, changes(before, new), restart, workers=workers)
+        return replace(self._compared(before, read.tree), workers=workers)
+
+    def _compared(self, before: Tree, wanted: Tree) -> Outcome:
+        """Say what a configuration changes, and what of it has no effect."""
+        new = pinned(self._running, wanted)
+        known = _notes(before)
+        return Outcome(
+            self.generation,
+            changes(before, new),
+            needs_restart(self._running, wanted),
+            tuple(note for note in _notes(new) if note not in known),
+        )
 
     def _read(self) -> tuple[Stamps, Loaded | ConfigError]:
         """Load; what is secret in it is known as such before anything else happens with it."""
@@ -148,6 +159,10 @@ class Reloader:
             if isinstance(read, Loaded):
                 self._redactor.learn(read.tree.secrets())
         return stamps, read
+
+
+def _notes(tree: Tree) -> tuple[str, ...]:
+    return (*tree.notes, *pending_notes(tree))
 
 
 def _told(outcome: Outcome, took_s: float) -> Outcome:
@@ -159,8 +174,8 @@ def _told(outcome: Outcome, took_s: float) -> Outcome:
         return outcome
     what = "; ".join(outcome.changes) or "nothing has changed"
     _log.info("configuration generation %d is in use after %.3f s: %s", number, took_s, what)
-    for setting in outcome.restart:
-        _log.warning("%s", setting)
+    for line in (*outcome.restart, *outcome.notes):
+        _log.warning("%s", line)
     for worker in outcome.behind:
         _log.error("worker %s does not use configuration generation %d", worker, number)
-    return Outcome(number, outcome.changes, outcome.restart, (), outcome.workers, took_s)
+    return replace(outcome, took_s=took_s)

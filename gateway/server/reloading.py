@@ -19,6 +19,8 @@ class Told(Protocol):
     @property
     def restart(self) -> tuple[str, ...]: ...
     @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
     def mistakes(self) -> tuple[object, ...]: ...
     @property
     def behind(self) -> tuple[str, ...]: ...
@@ -73,6 +75,7 @@ def _described(told: Told, *, applied: bool) -> dict[str, Any]:
         "applied": applied,
         "changes": list(told.changes),
         "needs_restart": list(told.restart),
+        "notes": list(told.notes),
         "workers_behind": list(told.behind),
         "took_ms": round(told.took_s * 1000, 1),
     }

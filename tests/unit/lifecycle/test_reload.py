@@ -274,6 +274,19 @@ async def test_settings_that_wait_for_a_restart_are_named_until_then(file: Path)
     assert [loaded.tree.server.port for loaded in site.taken] == [4000, 4000]
 
 
+async def test_what_has_no_effect_is_named_when_it_is_new(file: Path) -> None:
+    reloader = reloader_of(file, Site())
+    file.write_text(GOOD + "telemetry: {log_bodies: true}\n")
+
+    checked, first, second = [
+        await each() for each in (reloader.validate, reloader.reload, reloader.reload)
+    ]
+
+    for outcome in (checked, first):
+        assert [note.partition(":")[0] for note in outcome.notes] == ["telemetry.log_bodies"]
+    assert second.notes == ()
+
+
 async def test_reloads_take_place_one_after_the_other(file: Path) -> None:
     site = Site()
     reloader = reloader_of(file, site)
