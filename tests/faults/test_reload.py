@@ -296,7 +296,8 @@ async def test_no_request_fails_while_the_configuration_changes(
                 f"{callers.asked} requests, {rounds} reloads of {median(took_ms):.1f} ms; p99 {before_ms:.1f} ms "
                 f"before, {during_ms:.1f} during, {after_ms:.1f} after; {early_mb:.1f} -> {late_mb:.1f} MB"
             )
-            assert late_mb - early_mb < 0.05 * early_mb + 2
+            # The collector lets young garbage grow to a few megabytes before it looks.
+            assert late_mb - early_mb < 0.05 * early_mb + 4
             write(path, variant(served, 0, workers))
             async with httpx2.AsyncClient(base_url=gateway.admin, trust_env=False) as admin:
                 assert (await admin.post("/admin/reload")).status_code == 200
