@@ -8,6 +8,8 @@ from typing import Any
 from gateway.lifecycle.inflight import InFlight
 
 _LAST_WORDS_S = 0.5
+_LAST_CALL = 0.25  # this part of the announcement, at most so many seconds
+_LAST_CALL_S = 1.0
 
 
 class Phase(Enum):
@@ -56,17 +58,20 @@ class Drain:
         """Wait for the first request to leave."""
         await self._asked.wait()
 
-    async def run(self, on_refusing: Callable[[], None] = lambda: None) -> None:
+    async def run(self, before_refusing: Callable[[], None] = lambda: None) -> None:
         """Let the running requests finish within the limit, then end them.
 
-        `on_refusing` is called as new requests begin to be refused.
+        `before_refusing` is called a moment before new requests are refused: what is on its way is still served.
         """
         self.phase = Phase.LEAVING
         self.leaving = True
-        await self._unless_hurried(asyncio.sleep(self._announce_s), self._announce_s)
+        moment_s = min(self._announce_s * _LAST_CALL, _LAST_CALL_S)
+        announce_s = self._announce_s - moment_s
+        await self._unless_hurried(asyncio.sleep(announce_s), announce_s)
+        before_refusing()
+        await self._unless_hurried(asyncio.sleep(moment_s), moment_s)
         self.phase = Phase.REFUSING
         self.refusing = True
-        on_refusing()
         self._limit = asyncio.get_running_loop().time() + self._drain_s
         await self._unless_hurried(self._inflight.wait_idle(self._drain_s), self._drain_s)
         if len(self._inflight):

@@ -4,9 +4,11 @@ One lazy timer per connection: phases only write a deadline, and the timer looks
 """
 
 import asyncio
+import fcntl
 import logging
 import socket
 import struct
+import termios
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from math import inf
@@ -240,6 +242,14 @@ class Connection(asyncio.Protocol, ABC):
         self._lose()
         self.transport.abort()
         return True
+
+    def waits_unread(self) -> bool:
+        """Tell whether the kernel holds bytes of the client that nobody has read."""
+        handle = self.transport.get_extra_info("socket")
+        size = bytearray(4)
+        with suppress(OSError):  # the client is gone already
+            fcntl.ioctl(handle.fileno(), termios.FIONREAD, size)
+        return any(size)
 
     # ------------------------------------------------------------ flow control
 

@@ -296,8 +296,8 @@ class GuardedProtocol(Connection):
         return keep_open
 
     def close_idle(self) -> None:
-        """Close if answers were given and nothing has come since."""
-        if self._current is None and self._phase == IDLE:
+        """Close if answers were given and nothing has come since, not even into the kernel."""
+        if self._current is None and self._phase == IDLE and not self.waits_unread():
             self.transport.close()
 
     def shutdown(self) -> None:

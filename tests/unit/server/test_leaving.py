@@ -50,6 +50,18 @@ async def test_connections_that_rest_are_closed_before_their_next_request_is_ref
     assert b'"draining"' in refused
 
 
+@pytest.mark.contract("G-3")
+async def test_a_request_that_has_come_unread_keeps_its_connection(tmp_path: Path) -> None:
+    async with upstream(HEALTHY) as served:
+        config = config_for(f"http://localhost:{served.port}/v1")
+        async with serving(config, tmp_path) as gateway, calling(gateway.port) as caller:
+            caller.send(request(CHAT))
+            await caller.read_until(GOOD)
+            caller.send(request(CHAT))
+            gateway.listener.close_idle()
+            await caller.read_until(GOOD)
+
+
 async def test_the_words_of_a_caller_are_not_in_the_log(tmp_path: Path) -> None:
     async with upstream(HEALTHY) as served:
         config: dict[str, Any] = config_for(f"http://localhost:{served.port}/v1")
