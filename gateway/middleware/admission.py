@@ -325,6 +325,10 @@ class Admission:
             if self._closed:
                 raise
             return None
+        if verdict.refused >= 0 and not verdict.used:
+            # The store has lost its data, and with it this reservation: all of it is made anew.
+            ticket.strict, ticket.likely = strict, likely
+            return await self._reserve(ticket)
         if verdict.refused >= 0:
             return self._refusal(ticket, verdict)._replace(amount=amounts[verdict.refused])
         ticket.holds = [

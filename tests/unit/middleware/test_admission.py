@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core import clock, codec
+from gateway.core.call import NOTHING_CHARGED, Charge
 from gateway.core.errors import StoreError
 from gateway.core.lease import Note
 from gateway.core.ledger import EXACT
 from gateway.core.money import Price
+from gateway.core.usage import Usage
 from gateway.stores.memory import MemoryCounters
 from tests.support.layer import ANSWER
 from tests.support.spending import Attempt, Down, PricedModel, Purse, Spender, call_of
@@ -164,7 +166,7 @@ async def test_two_calls_at_once_of_one_run_are_both_held() -> None:
         (held,) = (each for _, each in purse.held.values())
         assert held >= 200
         for attempt in both:
-            layer.after_attempt(attempt, None)  # pyright: ignore[reportArgumentType]
+            layer.after_attempt(attempt, NOTHING_CHARGED)
         return ANSWER
 
     await layer.wrap_model(call, inside)
@@ -293,6 +295,34 @@ async def test_what_was_spent_before_the_store_forgot_comes_from_the_ledger() ->
     assert await Spender(call_of(max_tokens=20)).go(layer) == "budget_exceeded"
     await purse.settle()
     assert list(purse.held.values()) == [(90, 0)]
+
+
+@pytest.mark.fault("RS-7")
+@pytest.mark.bug("K15")
+async def test_a_run_whose_reservation_the_store_forgot_reserves_anew() -> None:
+    counters = MemoryCounters()
+    purse = Purse(counters)
+    layer = purse.layer("budget", **tokens(1000))
+    call = call_of(max_tokens=100)
+
+    async def inside(_: object) -> Any:
+        first, second = Attempt(call.run), Attempt(call.run, body=b'{"max_tokens":100}')
+        await layer.before_attempt(first)
+        call.run.attempts += 1
+        call.run.charges.append(Charge(EXACT, Usage(10, 90), 0, priced=True))
+        layer.after_attempt(first, call.run.charges[0])
+        counters._tenants.clear()
+        counters._counters.clear()
+        await layer.before_attempt(second)
+        (held,) = (each for _, each in purse.held.values())
+        assert held >= 200
+        layer.after_attempt(second, NOTHING_CHARGED)
+        return ANSWER
+
+    await layer.wrap_model(call, inside)
+    layer.finish(call.run)
+    await purse.settle()
+    assert list(purse.held.values()) == [(100, 0)]
 
 
 async def test_a_window_that_ended_meanwhile_is_worked_out_anew() -> None:
