@@ -16,6 +16,7 @@ from gateway.stores.registry import (
     open_ledger,
     open_permits,
     open_receipts,
+    watch_state,
 )
 from gateway.telemetry.metrics import Metrics
 
@@ -30,6 +31,7 @@ class State:
 
     def __init__(self, stores: Stores, spawn: Spawn) -> None:
         state = stores.state.reveal()
+        self._watched = (state, spawn)
         self._on_state_down = stores.on_state_down
         self._counters = open_counters(state, spawn)
         self.ledger = open_ledger(stores.database.reveal())
@@ -48,7 +50,8 @@ class State:
         return self._counters
 
     def ports(self, metrics: Metrics) -> Ports:
-        """Return what middleware is given."""
+        """Return what middleware is given; from now on these metrics show how the shared state fares."""
+        watch_state(*self._watched, metrics.state())
         return Ports(
             metrics,
             self._counters,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.core.counting import Counters
 from gateway.core.errors import StoreError
@@ -99,6 +99,26 @@ def open_counters(url: str, spawn: Spawn) -> Counters:
     if scheme not in COUNTERS:
         raise StoreError("state_unavailable", detail=f"counters are not kept in {scheme}")
     return COUNTERS[scheme](url, spawn)
+
+
+class Watcher(Protocol):
+    """Who is told how a shared state fares."""
+
+    def down(self, *, is_down: bool) -> None:
+        """Note whether calls fail at once because a server does not answer."""
+        ...
+
+    def failed(self, reason: str) -> None:
+        """Note a call that failed: `down`, `late`, `lost`, `full` or `refused`."""
+        ...
+
+
+def watch_state(url: str, spawn: Spawn, watcher: Watcher) -> None:
+    """Tell a watcher how what was opened at a state address with this `spawn` fares; of memory nothing is told."""
+    if url.partition(":")[0] != "memory":
+        from gateway.stores.redis.client import watch
+
+        watch(url, spawn, watcher)
 
 
 def open_receipts(url: str, spawn: Spawn) -> Receipts:

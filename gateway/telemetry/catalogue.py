@@ -229,6 +229,19 @@ _ROWS = (
         rename=_GENAI,
     ),
     Metric(
+        "gateway_state_down",
+        _MAX,
+        "1 while a server of the shared state (`stores.state`) does not answer and calls to it fail at once, else "
+        "0; the worst worker.",
+    ),
+    Metric(
+        "gateway_state_failures_total",
+        _C,
+        "Calls to the shared state that failed: `down` (not tried), `late`, `lost` (with the connection), `full` "
+        "(no memory left there), `refused`.",
+        ("reason",),
+    ),
+    Metric(
         "gateway_config_generation",
         _MIN,
         "Number of the configuration in use; with several workers that of the last to follow.",

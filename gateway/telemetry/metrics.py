@@ -66,6 +66,10 @@ class Metrics:
         self.gauge("gateway_breaker_state", provider, model).set(state)
         self.gauge("gateway_target_concurrency_limit", provider, model).set(limit)
 
+    def state(self) -> "StateCells":
+        """Find the cells of the shared state."""
+        return StateCells(self)
+
     def shed(self, reason: str) -> None:
         """Count a request that was refused before any work."""
         self.counter("gateway_shed_requests_total", reason).inc()
@@ -81,6 +85,24 @@ def _row(name: str, labels: tuple[str, ...]) -> Metric:
         message = f"{name} is not stored under {len(labels)} labels"
         raise ValueError(message)
     return row
+
+
+class StateCells:
+    """How the shared state fares."""
+
+    __slots__ = ("_down", "_metrics")
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._down = metrics.gauge("gateway_state_down")
+
+    def down(self, *, is_down: bool) -> None:
+        """Show whether calls fail at once because a server does not answer."""
+        self._down.set(float(is_down))
+
+    def failed(self, reason: str) -> None:
+        """Count a call that failed."""
+        self._metrics.counter("gateway_state_failures_total", reason).inc()
 
 
 class RequestCells:

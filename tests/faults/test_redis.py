@@ -227,7 +227,7 @@ async def test_a_full_server_refuses_reservations_and_still_settles(server: Redi
     async with using(server.url, PATIENT) as client:
         counters = RedisCounters(client)
         await counters.reserve("t", "run", [hold(amount=5)], LEASE_S)
-        server.ask("CONFIG", "SET", "maxmemory", "1mb")
+        server.ask("CONFIG", "SET", "maxmemory", "100kb")
         start = time.perf_counter()
 
         with pytest.raises(StoreError, match="store"):

@@ -1,16 +1,16 @@
 """Redis for the stores: a command or a script by key, in time or not at all.
 
-Every failure is StoreError `state_unavailable`; its detail names hosts, never a password or a value.
+Every failure is Refused, a StoreError `state_unavailable`.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
-from gateway.core.errors import StoreError
 from gateway.stores.redis.address import Address, parse
 from gateway.stores.redis.cluster import Cluster
 from gateway.stores.redis.dial import Dialer
+from gateway.stores.redis.failure import Reason, Refused, Unwatched, Watcher
 from gateway.stores.redis.limits import Limits
 from gateway.stores.redis.node import Node, Spawn
 from gateway.stores.redis.scripts import Script, load
@@ -23,7 +23,12 @@ _NOT_SERVING: Final = frozenset({"READONLY", "LOADING", "MASTERDOWN", "NOAUTH"})
 
 
 class _Place(Protocol):
-    """Which server serves a key."""
+    """Which server serves a key. `on_change` is called when `down` may have changed."""
+
+    on_change: Callable[[], None]
+
+    @property
+    def down(self) -> bool: ...
 
     def find(self, key: str) -> Node | None: ...
 
@@ -43,6 +48,15 @@ class _Single:
         host, port = address.hosts[0] if address.hosts else (address.path, 0)
         name = f"redis {host}:{port}" if address.hosts else "redis"
         self._node = Node(name, lambda: dialer.open(host, port), spawn, limits)
+        self._node.on_change = self._noticed
+        self.on_change: Callable[[], None] = lambda: None
+
+    @property
+    def down(self) -> bool:
+        return bool(self._node.down)
+
+    def _noticed(self) -> None:
+        self.on_change()
 
     def find(self, key: str) -> Node:
         return self._node
@@ -67,6 +81,7 @@ class _Link:
         self.limits = limits
         self.dialer = Dialer(address, address.login)
         self.users = 0
+        self.watcher: Watcher = Unwatched()
         self._address = address
         self._spawn = spawn
         self._place: _Place | None = None
@@ -76,7 +91,12 @@ class _Link:
         """Where servers are found; made with the first call, inside its loop."""
         if self._place is None:
             self._place = self._open()
+            self._place.on_change = self.changed
         return self._place
+
+    def changed(self) -> None:
+        """Tell the watcher how things stand."""
+        self.watcher.down(is_down=self._place is not None and self._place.down)
 
     def _open(self) -> _Place:
         address, common = self._address, (self.dialer, self._spawn, self.limits)
@@ -90,6 +110,7 @@ class _Link:
 
     def close(self) -> None:
         """Drop all connections."""
+        self.watcher = Unwatched()
         if self._place is not None:
             self._place.close()
 
@@ -149,43 +170,14 @@ class Client:
         again: bool = True,
         script: Script | None = None,
     ) -> Reply:
-        if self._link is None:
-            raise _refused("the connection to redis is closed")
-        place, limits = self._link.place, self._link.limits
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + limits.command_s
-        node = place.find(key)
-        if node is None:
-            await place.learn(deadline)
-            node = place.find(key)
-        pending = Pending(loop.create_future(), parts, deadline, server_at, again)
-        hops = 0
-        while node is not None and hops < _HOPS:
-            node.submit(pending)
-            reply = await pending.future
-            if type(reply) is not ReplyError:
-                return reply
-            words = str(reply).split(" ")
-            pending = Pending(loop.create_future(), pending.parts, deadline, server_at, again)
-            match words[0]:
-                case "NOSCRIPT" if script is not None:
-                    pending.parts = ("EVAL", script.source, *parts[2:])
-                    hops += 1
-                case "MOVED" | "ASK":
-                    node = place.redirect(node, words)
-                    pending.asking = words[0] == "ASK"
-                    hops += 1
-                case "TRYAGAIN" if loop.time() + _AGAIN_S < deadline:
-                    # The slot moves just now, and its keys are on both sides.
-                    await asyncio.sleep(_AGAIN_S)
-                    node = place.find(key)
-                case word:
-                    if word in _NOT_SERVING:
-                        node.drop(f"cannot be used: {reply}")
-                    elif word == "CLUSTERDOWN":
-                        place.refresh()
-                    raise _refused(f"{node.name}: {reply}")
-        raise _refused("no node of redis serves the key")
+        link = self._link
+        if link is None:
+            raise Refused("down", "the connection to redis is closed")
+        try:
+            return await _sent(link, key, parts, server_at, again, script)
+        except Refused as error:
+            link.watcher.failed(error.reason)
+            raise
 
     def use(self, url: str) -> None:
         """Log in as this address says from the next connection on (RS-11); the hosts stay as they were."""
@@ -202,5 +194,55 @@ class Client:
                 link.close()
 
 
-def _refused(why: str) -> StoreError:
-    return StoreError("state_unavailable", detail=why)
+def watch(url: str, spawn: Spawn, watcher: Watcher) -> None:
+    """Tell a watcher from now on how the connections of an address fare."""
+    for (address, owner, _), link in _links.items():
+        if address == url and owner == spawn:
+            link.watcher = watcher
+            link.changed()
+
+
+async def _sent(
+    link: _Link,
+    key: str,
+    parts: tuple[Part, ...],
+    server_at: int,
+    again: bool,  # noqa: FBT001 - of one caller
+    script: Script | None,
+) -> Reply:
+    place = link.place
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + link.limits.command_s
+    node = place.find(key)
+    if node is None:
+        await place.learn(deadline)
+        node = place.find(key)
+    pending = Pending(loop.create_future(), parts, deadline, server_at, again)
+    hops = 0
+    while node is not None and hops < _HOPS:
+        node.submit(pending)
+        reply = await pending.future
+        if type(reply) is not ReplyError:
+            return reply
+        words = str(reply).split(" ")
+        pending = Pending(loop.create_future(), pending.parts, deadline, server_at, again)
+        match words[0]:
+            case "NOSCRIPT" if script is not None:
+                pending.parts = ("EVAL", script.source, *parts[2:])
+                hops += 1
+            case "MOVED" | "ASK":
+                node = place.redirect(node, words)
+                pending.asking = words[0] == "ASK"
+                hops += 1
+            case "TRYAGAIN" if loop.time() + _AGAIN_S < deadline:
+                # The slot moves just now, and its keys are on both sides.
+                await asyncio.sleep(_AGAIN_S)
+                node = place.find(key)
+            case word:
+                if word in _NOT_SERVING:
+                    node.drop(f"cannot be used: {reply}")
+                elif word == "CLUSTERDOWN":
+                    place.refresh()
+                reason: Reason = "full" if word == "OOM" else "refused"
+                raise Refused(reason, f"{node.name}: {reply}")
+    raise Refused("refused", "no node of redis serves the key")

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-from gateway.core.errors import StoreError
 from gateway.stores.redis.dial import Dialer, Unusable
+from gateway.stores.redis.failure import Refused
 from gateway.stores.redis.limits import Limits
 from gateway.stores.redis.node import Node, Spawn
 from gateway.stores.redis.wire import Reply, ReplyError
@@ -31,13 +31,14 @@ class Cluster:
         self._down = ""
         self._told = asyncio.Event()
         self._closing = asyncio.Event()
+        self.on_change: Callable[[], None] = lambda: None
 
     def find(self, key: str) -> Node | None:
         """Return the node that serves a key; None: not known yet."""
         return self._slots[key_slot(key.encode())]
 
     async def learn(self, deadline: float) -> None:
-        """Wait for the map; raises StoreError when there is none in time."""
+        """Wait for the map; raises Refused when there is none in time."""
         if self._closing.is_set() or self._down:
             raise _refusal(self._down or "is closed")
         self.refresh()
@@ -67,7 +68,7 @@ class Cluster:
             node = Node(
                 f"redis {at[0]}:{at[1]}", lambda: self._dialer.open(*at), self._spawn, self._limits
             )
-            node.on_down = self.refresh
+            node.on_change = self._noticed
             self._nodes[at] = node
         return node
 
@@ -87,6 +88,7 @@ class Cluster:
                 except Unusable as error:
                     self._down = "" if any(self._slots) else str(error)
                 self._told.set()
+                self.on_change()
                 if any(self._slots) and not any(node.down for node in self._mapped()):
                     return
                 await self._wait(_PAUSE_S * random.uniform(0.5, 1.0))  # noqa: S311
@@ -132,6 +134,16 @@ class Cluster:
                 node.close()
                 del self._nodes[at]
 
+    @property
+    def down(self) -> bool:
+        """Whether a part of the keys cannot be reached."""
+        return bool(self._down) or any(node.down for node in self._mapped())
+
+    def _noticed(self) -> None:
+        if any(node.down for node in self._mapped()):
+            self.refresh()
+        self.on_change()
+
     def _mapped(self) -> set[Node]:
         return {node for node in self._slots if node is not None}
 
@@ -143,5 +155,5 @@ class Cluster:
             node.close()
 
 
-def _refusal(why: str) -> StoreError:
-    return StoreError("state_unavailable", detail=f"the redis cluster: {why}")
+def _refusal(why: str) -> Refused:
+    return Refused("down", f"the redis cluster: {why}")

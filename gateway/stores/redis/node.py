@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from gateway.core.errors import StoreError
 from gateway.stores.redis.dial import Unusable
+from gateway.stores.redis.failure import Reason, Refused
 from gateway.stores.redis.limits import Limits
 from gateway.stores.redis.wire import Connection, Pending
 
@@ -48,13 +48,13 @@ class Node:
         self._dialing = False
         self._closing = asyncio.Event()
         self.down = ""
-        self.on_down: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._backlog) + (len(self._connection) if self._connection else 0)
 
     def submit(self, pending: Pending) -> None:
-        """Send a command, or keep it until the connection is there; raises StoreError while the server is down."""
+        """Send a command, or keep it until the connection is there; raises Refused while the server is down."""
         connection = self._connection
         if connection is not None and len(connection) < self._limits.waiting:
             connection.send(pending)
@@ -66,11 +66,11 @@ class Node:
 
     def _queue(self, pending: Pending) -> None:
         if self._closing.is_set():
-            raise self._refusal("is closed")
+            raise self._refusal("down", "is closed")
         if self.down:
-            raise self._refusal(self.down)
+            raise self._refusal("down", self.down)
         if self._connection is not None or len(self._backlog) >= self._limits.waiting:
-            raise self._refusal("has too many calls waiting")
+            raise self._refusal("late", "has too many calls waiting")
         self._backlog.append(pending)
         self._start()
 
@@ -129,6 +129,7 @@ class Node:
                 connection.send(pending)
         if self._idle is None:
             self._idle = self._loop.call_later(self._limits.idle_s, self._ask_idle)
+        self.on_change()
 
     def served(self) -> None:
         """Forget failures: replies come."""
@@ -144,7 +145,7 @@ class Node:
                 pending.again = False
                 self._backlog.append(pending)
             else:
-                self._fail(pending, "hung up")
+                self._fail(pending, "lost", "hung up")
         self._start()
 
     def drop(self, why: str) -> None:
@@ -152,7 +153,7 @@ class Node:
         connection, self._connection = self._connection, None
         if connection is not None:
             for pending in connection.take():
-                self._fail(pending, why)
+                self._fail(pending, "late", why)
             connection.abort()
             self._fall(why)
             self._start()
@@ -162,8 +163,8 @@ class Node:
         self.down = why
         waiting, self._backlog = self._backlog, deque()
         for pending in waiting:
-            self._fail(pending, why)
-        self.on_down()
+            self._fail(pending, "down", why)
+        self.on_change()
 
     def _watch(self, deadline: float) -> None:
         self._due = deadline
@@ -182,7 +183,7 @@ class Node:
         while timed and (timed[0].future.done() or timed[0].deadline <= now):
             pending = timed.popleft()
             if not pending.future.done():
-                self._fail(pending, "did not answer in time")
+                self._fail(pending, "late", "did not answer in time")
                 self._strikes += self._limits.strikes if pending.probe else 1
         if self._strikes >= self._limits.strikes:
             self.drop("does not answer")
@@ -211,15 +212,15 @@ class Node:
                 self._probe()
             self._idle = self._loop.call_later(self._limits.idle_s, self._ask_idle)
 
-    def _fail(self, pending: Pending, why: str) -> None:
+    def _fail(self, pending: Pending, reason: Reason, why: str) -> None:
         if not pending.future.done():
             if pending.probe:
                 pending.future.cancel()
             else:
-                pending.future.set_exception(self._refusal(why))
+                pending.future.set_exception(self._refusal(reason, why))
 
-    def _refusal(self, why: str) -> StoreError:
-        return StoreError("state_unavailable", detail=f"{self.name} {why}")
+    def _refusal(self, reason: Reason, why: str) -> Refused:
+        return Refused(reason, f"{self.name} {why}")
 
     def close(self) -> None:
         """Drop the connection; later calls are refused."""

@@ -1,7 +1,7 @@
 """Where the primary is, as sentinels tell (RS-6)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.stores.redis.dial import Dialer, Unusable
 from gateway.stores.redis.limits import Limits
@@ -68,7 +68,9 @@ class Guarded:
         self._closing = asyncio.Event()
         self._at: tuple[str, int] | None = None
         self._node = Node("redis", self._open, spawn, limits)
+        self._node.on_change = self._noticed
         self._watching = False
+        self.on_change: Callable[[], None] = lambda: None
 
     def find(self, key: str) -> Node:
         """Return the one server."""
@@ -86,6 +88,14 @@ class Guarded:
 
     def refresh(self) -> None:
         """Know everything already."""
+
+    @property
+    def down(self) -> bool:
+        """Whether there is no primary to talk to."""
+        return bool(self._node.down)
+
+    def _noticed(self) -> None:
+        self.on_change()
 
     async def _open(self) -> Connection:
         self._at = await self._sentinels.primary()
