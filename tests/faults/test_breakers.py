@@ -191,7 +191,8 @@ async def test_a_closed_port_counts_and_is_found_open_again(tmp_path: Path) -> N
 async def test_a_reload_keeps_what_is_known_of_what_it_does_not_touch(tmp_path: Path) -> None:
     provider = Provider()
     async with upstream(provider.script) as served:
-        config = settings(served)
+        long = {"breaker": {**BREAKER, "open_s": 60, "max_open_s": 60}}
+        config = settings(served, provider=long)
         async with following(config, tmp_path) as follower:
             gateway = follower.gateway
             await opened(gateway, provider)
