@@ -62,7 +62,8 @@ class Watcher(Protocol):
     """Looks at one stream going by: sync, bytes in and out, bounded.
 
     `real` tells whether the last feed held an event that was more than a comment; `events` counts them (comments
-    in the middle of a burst too). `begun` once content went by: text, reasoning, a tool call, an end. `broken` counts data frames that are no JSON, `surplus` events after the end.
+    in the middle of a burst too). `begun` once content went by: text, reasoning, a tool call, an end.
+    `broken` counts data frames that are no JSON, `surplus` events after the end.
     """
 
     usage: Usage | None

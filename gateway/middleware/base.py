@@ -40,7 +40,7 @@ class NoOptions(Options):
 
 
 class OptionError(Exception):
-    """Options that cannot be used, found while building; `field` names the one at fault. The message says the cure."""
+    """Options that cannot be used, found while building; `field` names the one at fault, the message the cure."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -90,7 +90,10 @@ def _fits(pattern: str, name: str) -> bool:
 
 
 class Middleware:
-    """The base of every kind. Instances are shared by all requests of a chain: what belongs to one run is kept in `call.state[self.id]`."""
+    """The base of every kind.
+
+    Instances are shared by all requests of a chain: what belongs to one run is kept in `call.state[self.id]`.
+    """
 
     options: ClassVar[type[Options]] = NoOptions
     summary: ClassVar[str] = ""

@@ -89,6 +89,7 @@ def _rename(out: codec.Fields, rename: Mapping[str, str], warnings: list[str]) -
 
 
 def asks_usage(options: codec.Raw | None) -> bool:
+    """Tell whether `stream_options` ask for the usage chunk."""
     if options is None:
         return False
     asked = codec.as_object(codec.value_of(options))

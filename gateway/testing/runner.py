@@ -135,6 +135,7 @@ class Model:
         self.name = name
         self.context_tokens = None
         self.max_output_tokens = None
+        self.usual_output_tokens = None
 
     def at(self, name: str) -> "Model":
         """Return this model."""
