@@ -18,5 +18,5 @@ MAX_AMOUNT: Final = 2**53 - 1
 def check_amounts(amounts: Iterable[int]) -> None:
     """Raise ValueError for an amount that is negative or too large to be exact."""
     for amount in amounts:
-        if not 0 <= amount <= MAX_AMOUNT:
+        if amount < 0 or amount > MAX_AMOUNT:
             raise ValueError(f"an amount must be between 0 and {MAX_AMOUNT}")

@@ -333,7 +333,7 @@ async def test_whatever_the_ending_the_counters_say_what_the_ledger_says(
         await state._settler.drain(1)
         counters = counters_of(gateway)
         spent = sorted(
-            (name.key, each.spent, each.held) for name, each in counters._counters.items()
+            (name[1], each.spent, each.held) for name, each in counters._counters.items()
         )
         assert [each[1:] for each in spent] == [(found.tokens, 0), (found.cost_micro, 0)]
         assert not counters._tenants["acme"].reservations

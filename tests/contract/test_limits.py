@@ -133,7 +133,7 @@ async def test_a_refused_call_changes_no_counter(tmp_path: Path) -> None:
             await gateway.post(ask())
         await gateway.worker._state._settler.drain(1)
         found = {
-            name.key.split(":")[3]: each.spent + each.held for name, each in memory(gateway).items()
+            name[1].split(":")[3]: each.spent + each.held for name, each in memory(gateway).items()
         }
 
     assert found == {"wide": 1, "tight": 1}

@@ -144,7 +144,7 @@ class Purse:
         """What is spent and held by the name of each counter."""
         counters = self.counters
         assert isinstance(counters, MemoryCounters)
-        return {name.key: (each.spent, each.held) for name, each in counters._counters.items()}
+        return {name[1]: (each.spent, each.held) for name, each in counters._counters.items()}
 
 
 async def _answer(call: Call) -> Reply:
