@@ -116,13 +116,12 @@ class TargetHealth(Guarded):
         "waits",
     )
 
-    def __init__(  # noqa: PLR0913  a record of many parts, each with a default
+    def __init__(
         self,
         provider: str = "",
         model: str = "",
         *,
         name: str = "",
-        permits: ProbePermits | None = None,
         watch: Watch | None = None,
         rules: BreakerRules = _RULES,
         bounds: ConcurrencyRules = _BOUNDS,
@@ -133,7 +132,7 @@ class TargetHealth(Guarded):
         self.host = host or HostHealth(rules=rules)
         self.host.members.add(self)
         show = None if watch is None else self._shown(watch)
-        super().__init__(name, Breaker(rules, show), permits or LocalPermits())
+        super().__init__(name, Breaker(rules, show), self.host.permits)
         self.places = Places(bounds, show)
         self.turn = 0
         self.waits: dict[KeyHealth, float] = {}
@@ -282,7 +281,6 @@ class HealthBook:
                 provider,
                 model,
                 name=f"target:{_digest(provider, model, base_url)}",
-                permits=self._permits,
                 watch=self._tell,
                 rules=rules,
                 bounds=bounds,

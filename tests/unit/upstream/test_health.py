@@ -11,7 +11,7 @@ from gateway.core import clock
 from gateway.core.probing import LocalPermits
 from gateway.upstream.breaker import CLOSED, HALF_OPEN, OPEN, BreakerRules
 from gateway.upstream.concurrency import ConcurrencyRules
-from gateway.upstream.health import Guarded, HealthBook, TargetHealth
+from gateway.upstream.health import Guarded, HealthBook, HostHealth, TargetHealth
 
 RULES = BreakerRules(failures=1, open_s=0.001, max_open_s=0.001)
 DIGEST = sha256(b"sk-secret").digest()
@@ -190,7 +190,7 @@ async def test_replicas_that_share_permits_send_so_many_probes_as_are_configured
 
 async def test_a_slow_store_is_asked_once_however_many_wait() -> None:
     permits = SlowPermits()
-    target = TargetHealth(permits=permits, rules=RULES)
+    target = TargetHealth(rules=RULES, host=HostHealth(permits=permits))
     await due(target)
 
     assert await ask(target, 100) == 1
@@ -199,7 +199,7 @@ async def test_a_slow_store_is_asked_once_however_many_wait() -> None:
 
 async def test_nobody_is_asked_while_all_is_well() -> None:
     permits = SlowPermits()
-    target = TargetHealth(permits=permits)
+    target = TargetHealth(host=HostHealth(permits=permits))
     target.succeed(target.breaker.epoch, clock.monotonic())
     target.undecided(target.breaker.epoch)
 
@@ -227,7 +227,7 @@ async def test_the_end_of_a_probe_lets_other_replicas_try(end: str) -> None:
 
 
 async def test_a_call_that_is_cancelled_while_it_asks_gives_its_place_back() -> None:
-    target = TargetHealth(permits=SlowPermits(), rules=RULES)
+    target = TargetHealth(rules=RULES, host=HostHealth(permits=SlowPermits()))
     await due(target)
     asking = asyncio.ensure_future(target.may_probe(clock.monotonic()))
     await asyncio.sleep(0)
