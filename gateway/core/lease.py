@@ -14,7 +14,10 @@ RUNNING = "c"
 
 
 class Note(NamedTuple):
-    """Kept beside a reservation: `units` has one letter per hold, `tokens` and `cost_micro` are the worst case."""
+    """Kept beside a reservation, as a JSON array of its fields in this order.
+
+    `units` has one letter per hold, `tokens` and `cost_micro` are the worst case.
+    """
 
     units: str
     run_id: str
@@ -55,11 +58,6 @@ class Note(NamedTuple):
             priced=self.priced,
             request_id=self.request_id,
         )
-
-
-def write_note(note: Note) -> bytes:
-    """Return a note as bytes; a few hundred of them."""
-    return codec.encode(note)
 
 
 def read_note(data: bytes) -> Note | None:

@@ -3,7 +3,6 @@
 A price is micro-dollars per million tokens, so that a cost is rounded once, upwards, at the end of each call.
 """
 
-from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
@@ -61,11 +60,6 @@ def worst(price: Price, input_tokens: int, output_tokens: int) -> int:
         more = _dearest(tier)
         prompt, answer, call = max(prompt, more[0]), max(answer, more[1]), max(call, more[2])
     return call - (-(input_tokens * prompt + output_tokens * answer) // _MILLION)
-
-
-def worst_of(prices: Iterable[Price], input_tokens: int, output_tokens: int) -> int:
-    """Return the worst case over several prices; 0 for none."""
-    return max((worst(price, input_tokens, output_tokens) for price in prices), default=0)
 
 
 def micro(usd: Decimal) -> int:

@@ -341,6 +341,7 @@ class Admission:
         ticket: Ticket | None = attempt.run.state.get(self._key)
         if ticket is not None:
             ticket.pending.pop(attempt, None)
+            attempt.meter = None  # the two would keep each other alive
 
     # ------------------------------------------------------------ at the end
 

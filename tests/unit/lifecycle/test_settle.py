@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from gateway.core import codec
 from gateway.core.counting import Hold
 from gateway.core.errors import StoreError
-from gateway.core.lease import Note, read_note, used_of, write_note
+from gateway.core.lease import Note, read_note, used_of
 from gateway.core.ledger import EXACT, LEASE_EXPIRED, LedgerRow
 from gateway.lifecycle.settle import LedgerWriter, Settler
 from gateway.stores.ledger import MemoryLedger
@@ -117,7 +118,7 @@ async def test_what_a_dead_process_reserved_is_settled_with_its_rows() -> None:
     counters, ledger = MemoryCounters(), MemoryLedger()
     settler = Settler(counters, ledger)
     settler.watch("acme")
-    await counters.reserve("acme", "run_1:a", HOLDS, 0, write_note(NOTE))
+    await counters.reserve("acme", "run_1:a", HOLDS, 0, codec.encode(NOTE))
     await ledger.append([row("run_1"), row("run_1", 2)])
 
     assert await settler.sweep_once() == 1
@@ -132,7 +133,7 @@ async def test_without_rows_the_whole_of_it_is_charged_until_a_row_of_the_call_c
     counters, ledger = MemoryCounters(), MemoryLedger()
     settler = Settler(counters, ledger)
     settler.watch("acme")
-    await counters.reserve("acme", "run_1:a", HOLDS, 0, write_note(NOTE))
+    await counters.reserve("acme", "run_1:a", HOLDS, 0, codec.encode(NOTE))
     await counters.extend("acme", "run_1:a", (1, 1, 700, 12_000))
 
     await settler.sweep_once()
@@ -150,7 +151,7 @@ async def test_limits_alone_leave_no_row_behind() -> None:
     settler = Settler(counters, ledger)
     settler.watch("acme")
     note = NOTE._replace(units="rc", tokens=0, cost_micro=0)
-    await counters.reserve("acme", "run_1:a", HOLDS[:2], 0, write_note(note))
+    await counters.reserve("acme", "run_1:a", HOLDS[:2], 0, codec.encode(note))
 
     await settler.sweep_once()
 
@@ -172,7 +173,7 @@ async def test_a_reservation_with_a_note_nobody_can_read_is_settled_whole() -> N
 async def test_what_still_runs_keeps_its_lease() -> None:
     counters = MemoryCounters()
     settler = Settler(counters, MemoryLedger(), lease_s=0.06, sweep_s=0.01)
-    await counters.reserve("acme", "run_1:a", HOLDS, 0.06, write_note(NOTE))
+    await counters.reserve("acme", "run_1:a", HOLDS, 0.06, codec.encode(NOTE))
     settler.hold("acme", "run_1:a")
     async with kept(settler.run, settler.renew, settler.sweep):
         await asyncio.sleep(0.3)
@@ -207,7 +208,7 @@ async def test_rows_are_kept_in_bounded_number() -> None:
 
 
 def test_a_note_is_read_as_it_was_written() -> None:
-    data = write_note(NOTE)
+    data = codec.encode(NOTE)
 
     assert read_note(data) == NOTE
     assert len(data) < 300
