@@ -1,12 +1,15 @@
 """The stores that the suites run over."""
 
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from gateway.core.counting import Counters
 from gateway.core.ledger import Ledger
 from gateway.stores.registry import LEDGERS, open_ledger
+from tests.support.counting import BACKENDS, Opening, opened
 from tests.support.ledger_rows import Open
 
 
@@ -39,3 +42,25 @@ async def open_again(ledger_url: str) -> AsyncIterator[Open]:
 @pytest.fixture
 def ledger(open_again: Open) -> Ledger:
     return open_again()
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def opening(backend: str, request: pytest.FixtureRequest) -> Opening:
+    return opened(backend, request)
+
+
+@pytest.fixture
+async def counters(opening: Opening) -> AsyncGenerator[Counters]:
+    async with opening() as made:
+        yield made
+
+
+@pytest.fixture
+def tenant() -> str:
+    """Name a tenant that nobody used before: stores are shared by the tests."""
+    return f"t-{uuid.uuid4().hex[:12]}"
