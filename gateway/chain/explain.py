@@ -6,14 +6,18 @@ from typing import Any
 from gateway.chain.layers import check_chains
 from gateway.chain.onion import Layer, levels_of
 from gateway.chain.pending import PENDING, setting_notes
+from gateway.chain.prices import Tariff, tariffs_of
 from gateway.config.chain import When
+from gateway.config.models import Model
 from gateway.config.schema import Tree
+from gateway.core.money import dollars, worst
 from gateway.middleware.registry import KINDS
 
 
 def describe(tree: Tree, tenant: str | None = None, model: str | None = None) -> dict[str, Any]:
     """Return the plan of a tree as plain data without secrets, in a stable order; raises ConfigError."""
     builder = check_chains(tree)
+    tariffs = tariffs_of(tree)
     return {
         "sources": list(tree.sources),
         "notes": [*tree.notes, *setting_notes(tree)],
@@ -35,9 +39,11 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
                         "model": t.model,
                         "weight": t.weight,
                         "params": dict(t.params),
+                        "usd_per_million": _price(tariffs[t.provider], t.model),
                     }
                     for t in entry.targets
                 ],
+                "worst_case_usd": _worst_case(entry, tariffs),
                 "limits": entry.limits.model_dump(exclude_none=True),
                 "supports": None if entry.supports is None else list(entry.supports),
             }
@@ -69,6 +75,24 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
             if tenant in (None, name)
         },
     }
+
+
+def _price(tariff: Tariff, served: str) -> dict[str, str] | None:
+    """Return what the tokens of a target cost; None when nobody knows, or before a star is filled in."""
+    price = tariff.price(served) if "*" not in served else None
+    if price is None:
+        return None
+    return {"input": dollars(price.input), "output": dollars(price.output)}
+
+
+def _worst_case(model: Model, tariffs: Mapping[str, Tariff]) -> str | None:
+    """Return the most that one call of a model can cost, where its limits and all its prices are known."""
+    context, answer = model.limits.context_tokens, model.limits.max_output_tokens
+    prices = [tariffs[t.provider].price(t.model) for t in model.targets if "*" not in t.model]
+    known = [price for price in prices if price is not None]
+    if context is None or answer is None or len(known) < len(model.targets):
+        return None
+    return dollars(max(worst(price, context, answer) for price in known))
 
 
 def _layer(layer: Layer, when: When | None) -> dict[str, Any]:
@@ -116,13 +140,17 @@ def render(plan: Mapping[str, Any]) -> str:
         if tenant["not_active"]:
             lines.append(f"  not active in this version: {_join(tenant['not_active'])}")
     for name, model in plan["models"].items():
-        lines.append(f"model {name} ({model['balance']})")
+        worst_case = model["worst_case_usd"]
+        at_most = f", at most ${worst_case} a call" if worst_case else ""
+        lines.append(f"model {name} ({model['balance']}){at_most}")
         for target in model["targets"]:
             provider = plan["providers"][target["provider"]]
             where = provider["base_url"] or f"the usual address of {provider['kind']}"
+            price = target["usd_per_million"]
+            costs = f", ${price['input']} and ${price['output']} a million tokens" if price else ""
             lines.append(
                 f"  {target['weight']} x {target['provider']}/{target['model']} at {where}, "
-                f"{provider['keys']} key(s)"
+                f"{provider['keys']} key(s){costs}"
             )
             lines.extend(
                 f"      {key} = {value!r} unless the caller says"

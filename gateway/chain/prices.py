@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.config.models import Price as Row
 from gateway.config.patterns import fits
+from gateway.config.schema import Tree
 from gateway.core import clock
 from gateway.core.money import FREE, Price, micro
 
@@ -89,6 +90,14 @@ class Tariff:
         return max(
             begun, key=lambda row: (row.valid_from is not None, row.valid_from), default=None
         )
+
+
+def tariffs_of(tree: Tree) -> dict[str, Tariff]:
+    """Return the prices of every provider of a configuration, by its name."""
+    return {
+        name: Tariff(name, entry.kind, entry.base_url or "", tree.prices)
+        for name, entry in tree.providers.items()
+    }
 
 
 NO_TARIFF = Tariff("", "", "")

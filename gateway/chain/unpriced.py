@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from gateway.chain.order import WARN, Finding, Rule
-from gateway.chain.prices import Tariff
+from gateway.chain.prices import tariffs_of
 from gateway.config.chain import ChainEntry
 from gateway.config.patterns import covers
 from gateway.config.schema import Tree
@@ -18,13 +18,12 @@ def unpriced(tree: Tree, tenant: str) -> list[Finding]:
     held = [entry for entry in tree.chain_of(tenant) if entry.mode != "off" and _in_dollars(entry)]
     if not held:
         return []
-    tariffs = {
-        name: Tariff(name, entry.kind, entry.base_url or "", tree.prices)
-        for name, entry in tree.providers.items()
-    }
+    tariffs = tariffs_of(tree)
     found: list[Finding] = []
     for name, model in sorted(tree.models.items()):
-        if not any(covers(each, name) or covers(name, each) for each in tree.tenants[tenant].models):
+        if not any(
+            covers(each, name) or covers(name, each) for each in tree.tenants[tenant].models
+        ):
             continue
         for target in model.targets:
             if "*" in target.model or tariffs[target.provider].price(target.model) is not None:

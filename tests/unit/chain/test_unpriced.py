@@ -77,3 +77,22 @@ def test_where_no_price_is_missed_nothing_is_told(
     chain: list[Any], more: dict[str, Any], tmp_path: Path
 ) -> None:
     assert told(tree_of(tmp_path, *chain, **more)) == []
+
+
+def test_the_plan_tells_prices_and_the_most_that_a_call_can_cost(tmp_path: Path) -> None:
+    prices = {"local/llama": {"input": 1, "output": 2.5}}
+    tree = tree_of(tmp_path, prices=prices)
+    models = describe(tree)["models"]
+
+    assert models["own"]["targets"][0]["usd_per_million"] == {"input": "1", "output": "2.5"}
+    assert models["own"]["worst_case_usd"] is None
+    assert models["openai/*"]["targets"][0]["usd_per_million"] is None
+    limits = {"context_tokens": 100_000, "max_output_tokens": 4000}
+    target = {"provider": "local", "model": "llama"}
+    tree = tree_of(
+        tmp_path, prices=prices, models={"own": {"targets": [target], "limits": limits}},
+        tenants={"acme": {"models": ["own"]}},
+    )  # fmt: skip
+    assert describe(tree)["models"]["own"]["worst_case_usd"] == "0.11"
+    assert "model own (weighted), at most $0.11 a call\n" in render(describe(tree))
+    assert "key(s), $1 and $2.5 a million tokens\n" in render(describe(tree))
