@@ -104,6 +104,20 @@ async def test_a_user_that_may_do_no_more_than_it_must(server: RedisServer) -> N
         assert await counters.settle("t", "run", [one], [1])
 
 
+async def test_a_server_that_throws_things_away_is_warned_of_once(
+    server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for policy, warnings in (("noeviction", 0), ("allkeys-lru", 1)):
+        server.ask("CONFIG", "SET", "maxmemory-policy", policy)
+        caplog.clear()
+        async with using(server.url, PATIENT) as client:
+            await ping(client)
+            server.ask("CLIENT", "KILL", "TYPE", "normal")
+            await ping(client)
+
+        assert sum(policy in record.getMessage() for record in caplog.records) == warnings
+
+
 @pytest.mark.bug("K29")
 async def test_tls_with_the_authority_that_is_named(server: RedisServer, tmp_path: Path) -> None:
     authority, other = trustme.CA(), trustme.CA()

@@ -1,14 +1,16 @@
 """Open a connection: resolve, connect, log in, ask who answers. Nothing here names a secret in an error."""
 
 import asyncio
+import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from gateway.stores.redis.address import Address, Login
 from gateway.stores.redis.wire import Connection, Part, Reply, ReplyError
 
+_log = logging.getLogger("gateway")
 _PRIMARY = b"master"
 
 
@@ -23,17 +25,29 @@ class Dialer:
         self._tls = address.tls
         self._path = address.path
         self.login = login
+        self._has_warned = False
         self._lookups: dict[tuple[str, int], asyncio.Future[Any]] = {}
 
     async def open(self, host: str, port: int, *, primary: bool = True) -> Connection:
         """Connect to a server; raises OSError, or Unusable when it is no primary but has to be."""
         connection = await self._connect(host, port)
         try:
-            await _greet(connection, self.login, primary=primary)
+            facts = await _greet(connection, self.login, primary=primary)
         except BaseException:
             connection.abort()
             raise
+        connection.server = facts.get(b"run_id", b"").decode("ascii", "replace")
+        if primary:
+            self._warn(facts)
         return connection
+
+    def _warn(self, facts: Mapping[bytes, bytes]) -> None:
+        policy = facts.get(b"maxmemory_policy", b"noeviction").decode("ascii", "replace")
+        if policy != "noeviction" and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "redis may drop what was spent: its maxmemory-policy is %s, not noeviction", policy
+            )
 
     async def _connect(self, host: str, port: int) -> Connection:
         loop = asyncio.get_running_loop()
@@ -68,12 +82,15 @@ class Dialer:
             done.exception()
 
 
-async def _greet(connection: Connection, login: Login, *, primary: bool) -> None:
-    """Log in and learn who answers, in one round trip."""
+async def _greet(connection: Connection, login: Login, *, primary: bool) -> Mapping[bytes, bytes]:
+    """Log in and learn who answers, in one round trip; return what the server tells of itself."""
     hello: list[Part] = ["HELLO", 2]
     if login.password or login.username:
         hello += ["AUTH", login.username or "default", login.password]
-    asked = [connection.ask(*hello, "SETNAME", "gateway"), connection.ask("INFO", "server")]
+    asked = [
+        connection.ask(*hello, "SETNAME", "gateway"),
+        connection.ask("INFO", "server", "memory"),
+    ]
     if login.db:
         asked.append(connection.ask("SELECT", login.db))
     asked.append(connection.ask("PING"))
@@ -86,7 +103,5 @@ async def _greet(connection: Connection, login: Login, *, primary: bool) -> None
         raise Unusable("it is a read-only replica")
     # Who may not ask for it is served all the same: data lost in a restart is then seen by its absence alone.
     lines = b"" if isinstance(about, ReplyError) else bytes(about)
-    for line in lines.splitlines():
-        name, _, value = line.partition(b":")
-        if name == b"run_id":
-            connection.server = value.decode("ascii", "replace")
+    facts = (line.partition(b":") for line in lines.splitlines())
+    return {name: value for name, _, value in facts}
