@@ -21,7 +21,7 @@ _BATCH = 64
 _ROWS_AT_ONCE = 2_000
 _SWEPT_AT_ONCE = 100
 _FIRST_WAIT_S = 0.05
-_LONGEST_WAIT_S = 2.0
+_LONGEST_WAIT_S = 0.5
 _MOST = (1 << 53) - 1
 _RENEWED_AT_ONCE = 500
 _SWEEP_S = 5.0
@@ -133,6 +133,7 @@ class Settler:
         self.lease_s = lease_s
         self._sweep_s = min(lease_s / 4, _SWEEP_S) if sweep_s is None else sweep_s
         self._at_once = at_once
+        self._failing = False
         self._tenants: set[str] = set()
         self._running: dict[str, set[str]] = {}
         self._waiting: deque[_Ended] = deque()
@@ -215,8 +216,13 @@ class Settler:
         try:
             await self._counters.settle(*ended)
         except StoreError as error:
-            _log.warning("run %s is not settled yet: %s", ended.run_id, error.detail)
+            if not self._failing:
+                self._failing = True
+                _log.warning("runs are not settled while the store is down: %s", error.detail)
             return False
+        if self._failing:
+            self._failing = False
+            _log.info("the store takes settlements again; %d wait", len(self._waiting))
         return True
 
     async def renew(self) -> None:

@@ -27,6 +27,8 @@ _LONGEST_WAIT_S = 0.2
 _SHARE_OFFLINE = 50
 """What each process may spend of a budget while the store is down: one part of so many, 2 %."""
 _OFFLINE_LEASE_S = 86_400.0
+_UNTRIED = "down"
+"""Why a store refuses calls that it does not send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,8 @@ class Admission:
             )
             known = True
         except StoreError as error:
-            known = not self._closed  # else what may have been reserved is given back
+            # Else what may have been reserved is given back, unless the store was not even asked.
+            known = not self._closed or error.reason == _UNTRIED
             return await self._without(ticket, error)
         finally:
             if not known:  # cancelled: it may have been reserved, and nobody will know

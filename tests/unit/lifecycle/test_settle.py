@@ -240,3 +240,14 @@ async def test_what_cannot_be_written_down_is_not_begun() -> None:
 
     assert writer.is_full
     assert writer.lost == 0
+
+
+async def test_an_outage_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    counters = Shaky(down=40)
+    settler = Settler(counters, MemoryLedger(), at_once=8)
+    async with kept(settler.run):
+        for number in range(30):
+            settler.settle("acme", f"run_{number}", HOLDS[:1], (1,))
+        await until(lambda: len(counters.settled) == 30)
+
+    assert caplog.text.count("not settled while the store is down") == 1

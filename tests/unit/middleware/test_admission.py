@@ -395,3 +395,18 @@ async def test_a_prompt_is_no_longer_than_the_model_takes() -> None:
     await Spender(call, [], ends=False).go(purse.layer("budget", **tokens(10**6)))
 
     assert call.run.state["admission:budget"].holds[0].amount == 1010
+
+
+@pytest.mark.fault("RS-2")
+async def test_nothing_is_given_back_where_the_store_was_not_asked() -> None:
+    class Away(Down):
+        async def reserve(self, *arguments: Any, **named: Any) -> Any:
+            error = StoreError("state_unavailable")
+            error.reason = "down"
+            raise error
+
+    purse = Purse(Away())
+    assert await Spender(call_of(max_tokens=9)).go(purse.layer("budget", **tokens(99))) == (
+        "state_unavailable"
+    )
+    assert not purse.settler._waiting
