@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+from gateway.chain.border import bounded_attempt, quiet
 from gateway.chain.onion import Layer, fold
 from gateway.config.chain import When
 from gateway.config.patterns import fits
@@ -76,12 +77,16 @@ def make_plan(layers: Sequence[Layer], trip: Proceed) -> Plan:
         handle,
         needs,
         tuple(
-            _Hook(layer.middleware)
+            _Hook(layer)
             for layer in layers
             if hasattr(layer.middleware, "before_attempt")
             or hasattr(layer.middleware, "after_attempt")
         ),
-        tuple(end for layer in layers if (end := getattr(layer.middleware, "finish", None))),
+        tuple(
+            quiet(layer.id, end)
+            for layer in layers
+            if (end := getattr(layer.middleware, "finish", None))
+        ),
     )
 
 
@@ -90,9 +95,11 @@ class _Hook:
 
     __slots__ = ("after_attempt", "before_attempt")
 
-    def __init__(self, middleware: Any) -> None:  # noqa: ANN401  hooks are found by name
-        self.before_attempt = getattr(middleware, "before_attempt", _pass)
-        self.after_attempt = getattr(middleware, "after_attempt", _nothing)
+    def __init__(self, layer: Layer) -> None:
+        before: Any = getattr(layer.middleware, "before_attempt", _pass)
+        after: Any = getattr(layer.middleware, "after_attempt", _nothing)
+        self.before_attempt = bounded_attempt(layer.id, before) if layer.foreign else before
+        self.after_attempt = quiet(layer.id, after) if layer.foreign else after
 
 
 async def _pass(attempt: object) -> None:

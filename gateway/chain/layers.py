@@ -8,11 +8,12 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from gateway.chain.compiled import Chain, nowhere
-from gateway.chain.onion import Layer, check_hooks
+from gateway.chain.hooks import check_hooks
+from gateway.chain.onion import Layer
 from gateway.chain.order import REJECT, Finding, check_order
 from gateway.chain.pending import PENDING
 from gateway.chain.plan import Model
-from gateway.chain.plugin import installed, load_file, load_installed
+from gateway.chain.plugin import build_foreign, installed, load_file, load_installed
 from gateway.chain.unpriced import unpriced
 from gateway.chain.uses import Uses
 from gateway.config.chain import PLUGIN, ChainEntry, When
@@ -56,8 +57,12 @@ def known_middleware() -> tuple[str, ...]:
 def middleware_rows() -> list[dict[str, Any]]:
     """Return every kind with what it is and its options, as plain data (G-REG-2)."""
     rows: list[dict[str, Any]] = []
-    for name in (*KINDS, *installed()):
-        kind = load_kind(name) if name in KINDS else load_installed(name)
+    for name in (*KINDS, *(each for each in installed() if each not in KINDS)):
+        try:
+            kind = load_kind(name) if name in KINDS else load_installed(name)
+        except OptionError as error:
+            rows.append({"name": name, "summary": "", "error": str(error)})
+            continue
         if kind is not None:
             schema = kind.options.model_json_schema(by_alias=True)
             rows.append({"name": name, "summary": kind.summary, "options": schema})
@@ -125,7 +130,8 @@ class ChainBuilder:
                 direct=self._trip,
                 folder=self._folder,
             )
-            middleware = kind(options, build)
+            own = entry.kind in KINDS
+            middleware = kind(options, build) if own else build_foreign(kind, options, build)
             check_hooks(middleware)
         except ValidationError as error:
             path = (*entry.path.split("."),) if entry.path else ()

@@ -1,14 +1,15 @@
 """Folds the layers of a chain into one callable per level (W-PIPE-1 to 10); absent hooks leave no trace."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from gateway.chain.border import bounded
+from gateway.chain.hooks import FORMS, Forms, forms
 from gateway.core.call import Call
 from gateway.core.errors import GatewayError
 from gateway.core.reply import Reply, Stream, Whole
-from gateway.middleware.base import LEVELS, Middleware, OptionError, Proceed
+from gateway.middleware.base import Middleware, Proceed
 
 _Before = Callable[[Call], Awaitable[Reply | None]]
 _After = Callable[[Call, Reply], Awaitable[Reply | None]]
@@ -37,56 +38,6 @@ class Layer(NamedTuple):
     tell: Callable[[str], None] = _silent
 
 
-def check_hooks(middleware: Middleware) -> None:
-    """Refuse hooks that cannot be folded; raises OptionError."""
-    known = {
-        f"{form}_{level}" for form in ("wrap", "before", "after", "on_error") for level in LEVELS
-    }
-    for name in dir(middleware):
-        lead = name.partition("_")[0]
-        if lead in {"wrap", "before", "after", "on"} and name not in {*known, *_ATTEMPT}:
-            message = f"{name} is no hook; the levels are {', '.join(LEVELS)}"
-            raise OptionError(message)
-    for level in LEVELS:
-        forms = _forms(middleware, level)
-        if forms.wrap is not None and (forms.before or forms.after or forms.on_error):
-            message = (
-                f"at the level {level} it is either wrap_{level}, or before, after and on_error"
-            )
-            raise OptionError(message)
-        for hook in forms:
-            if hook is not None and not inspect.iscoroutinefunction(hook):
-                message = f"a hook of the level {level} must be `async def`"
-                raise OptionError(message)
-
-
-_ATTEMPT = frozenset({"before_attempt", "after_attempt"})
-
-
-class _Forms(NamedTuple):
-    wrap: Callable[[Call, Proceed], Awaitable[Reply]] | None
-    before: _Before | None
-    after: _After | None
-    on_error: _OnError | None
-
-
-def _forms(middleware: Middleware, level: str) -> _Forms:
-    return _Forms(
-        *(
-            getattr(middleware, f"{form}_{level}", None)
-            for form in ("wrap", "before", "after", "on_error")
-        )
-    )
-
-
-def levels_of(middleware: Middleware) -> tuple[str, ...]:
-    """Return the levels at which a middleware does something, the outermost first."""
-    found = [level for level in LEVELS if any(_forms(middleware, level))]
-    if any(hasattr(middleware, name) for name in _ATTEMPT):
-        found.append("attempt")
-    return tuple(found)
-
-
 def fold(layers: Sequence[Layer], level: str, inner: Proceed) -> Proceed:
     """Return the layers of a level around `inner`, the first outermost; `inner` itself without any hook."""
     for layer in reversed(layers):
@@ -107,14 +58,14 @@ def _guarded(guard: Guard | None, step: Proceed, inner: Proceed) -> Proceed:
 
 
 def _step(layer: Layer, level: str, inner: Proceed) -> Proceed | None:
-    forms = _forms(layer.middleware, level)
-    shadowed = layer.foreign and layer.middleware.shadow
+    own = forms(layer.middleware, level)
+    shadowed = layer.middleware.shadow and not layer.middleware.shadows
     if layer.foreign:
-        forms = _Forms(*(_bounded(layer.id, hook) for hook in forms))
-    if forms.wrap is not None:
-        step = _wrap(forms.wrap, inner)
-    elif forms.before or forms.after or forms.on_error:
-        step = _shadow(layer.tell, forms, inner) if shadowed else _three(layer.id, forms, inner)
+        own = Forms(*(bounded(layer.id, form, hook) for form, hook in zip(FORMS, own, strict=True)))
+    if own.wrap is not None:
+        step = _wrap(own.wrap, inner)
+    elif own.before or own.after or own.on_error:
+        step = _shadow(layer.tell, own, inner) if shadowed else _three(layer.id, own, inner)
     else:
         return None
     return _traced(layer.id, level, step) if layer.log else step
@@ -127,9 +78,9 @@ def _wrap(wrap: Callable[[Call, Proceed], Awaitable[Reply]], inner: Proceed) -> 
     return step
 
 
-def _three(name: str, forms: _Forms, inner: Proceed) -> Proceed:
+def _three(name: str, own: Forms, inner: Proceed) -> Proceed:
     """Turn before, after and on_error into a wrap; errors of before and after are not for the own on_error."""
-    _, before, after, on_error = forms
+    _, before, after, on_error = own
 
     async def step(call: Call) -> Reply:
         if before is not None:
@@ -164,9 +115,9 @@ def _after_stream(name: str, after: _After, call: Call, stream: Stream) -> Strea
     return stream
 
 
-def _shadow(tell: Callable[[str], None], forms: _Forms, inner: Proceed) -> Proceed:
+def _shadow(tell: Callable[[str], None], own: Forms, inner: Proceed) -> Proceed:
     """Run the hooks of a shadowed layer for what they do, and let nothing of it count."""
-    _, before, after, on_error = forms
+    _, before, after, on_error = own
 
     async def quietly(work: Awaitable[Reply | None]) -> None:
         try:
@@ -178,18 +129,18 @@ def _shadow(tell: Callable[[str], None], forms: _Forms, inner: Proceed) -> Proce
 
     async def step(call: Call) -> Reply:
         if before is not None:
-            await quietly(before(call.copy()))
+            await quietly(before(call.apart()))
         try:
             reply = await inner(call)
         except GatewayError as error:
             if on_error is not None:
-                await quietly(on_error(call, error))
+                await quietly(on_error(call.apart(), error))
             raise
         if after is not None:
             if isinstance(reply, Whole):
-                await quietly(after(call, reply))
+                await quietly(after(call.apart(), reply))
             else:
-                reply.before_end(partial(_later, quietly, after, call, reply))
+                reply.before_end(partial(_later, quietly, after, call.apart(), reply))
         return reply
 
     return step
@@ -202,24 +153,6 @@ async def _later(
     reply: Reply,
 ) -> None:
     await quietly(after(call, reply))
-
-
-def _bounded(name: str, hook: Any) -> Any:  # noqa: ANN401  hooks of every form
-    """Turn what foreign code raises into an error of the gateway that nothing tells more about (G-STAT-3)."""
-    if hook is None:
-        return None
-
-    async def bounded(*arguments: Any) -> Any:  # noqa: ANN401
-        try:
-            return await hook(*arguments)
-        except GatewayError:
-            raise
-        except Exception as error:
-            failure = GatewayError("internal", detail=f"{name}: {type(error).__name__}: {error}")
-            failure.classified = False
-            raise failure from error
-
-    return bounded
 
 
 def _traced(name: str, level: str, step: Proceed) -> Proceed:

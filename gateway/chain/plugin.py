@@ -2,11 +2,13 @@
 
 import importlib.util
 import sys
+import traceback
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from gateway.middleware.base import Middleware, OptionError
+from gateway.middleware.base import Build, Middleware, OptionError, Options
 
 GROUP = "llm_gateway.middleware"
 """The group of entry points that packages name their middleware in."""
@@ -52,10 +54,7 @@ def _class_of(module: ModuleType, attribute: str, source: str) -> type[Middlewar
     if found is None:
         message = f"{source} has no {attribute}"
         raise OptionError(message)
-    if not (isinstance(found, type) and issubclass(found, Middleware)):
-        message = f"{attribute} of {source} is no subclass of gateway.middleware.base.Middleware"
-        raise OptionError(message)
-    return found
+    return _checked(found, f"{attribute} of {source}")
 
 
 def installed() -> tuple[str, ...]:
@@ -68,11 +67,34 @@ def load_installed(kind: str) -> type[Middleware] | None:
     for point in entry_points(group=GROUP, name=kind):
         try:
             found = point.load()
-        except (ImportError, AttributeError) as error:
-            message = f"{kind} of {point.value} cannot be loaded: {error}"
+        except (Exception, SystemExit) as error:
+            message = f"{kind} of {point.value} cannot be loaded: {type(error).__name__}: {error}"
             raise OptionError(message) from error
-        if isinstance(found, type) and issubclass(found, Middleware):
-            return found
-        message = f"{point.value} is no subclass of gateway.middleware.base.Middleware"
-        raise OptionError(message)
+        return _checked(found, point.value)
     return None
+
+
+def build_foreign(kind: type[Middleware], options: Options, build: Build) -> Middleware:
+    """Build a middleware that is not the gateway's own; raises OptionError, whatever its code raises."""
+    try:
+        return kind(options, build)
+    except OptionError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" (line {frames[-1].lineno})" if frames else ""
+        message = (
+            f"{kind.__name__} failed while it was built: {type(error).__name__}: {error}{where}"
+        )
+        raise OptionError(message) from error
+
+
+def _checked(found: object, name: str) -> type[Middleware]:
+    if not (isinstance(found, type) and issubclass(found, Middleware)):
+        message = f"{name} is no subclass of gateway.middleware.base.Middleware"
+        raise OptionError(message)
+    options: Any = found.options
+    if not (isinstance(options, type) and issubclass(options, Options)):
+        message = f"`options` of {name} must be a subclass of gateway.middleware.base.Options"
+        raise OptionError(message)
+    return found

@@ -1,5 +1,6 @@
 """What travels with one request: slotted records, made once per request."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -267,6 +268,14 @@ class Run:
         """Note something that was dropped or changed; the caller reads it in `x-gateway-warnings`."""
         self.warnings.append(text)
 
+    def alone(self) -> None:
+        """Let go of what is shared with the run that this one is a copy of."""
+        self.warnings = list(self.warnings)
+        self.headers = list(self.headers)
+        self.charges = list(self.charges)
+        self._state = dict(self._state or {})
+        self._ends = None
+
     def on_end(self, hook: End) -> None:
         """Have a hook called when the run is over."""
         if self._ends is None:
@@ -320,6 +329,13 @@ class Call:
         call = Call(self.run, model or self.model, self.original.copy())
         call.iteration = self.iteration
         call.trip = self.trip
+        return call
+
+    def apart(self) -> "Call":
+        """Return a copy whose fields and run change on their own: nothing that is done to it counts."""
+        call = self.copy()
+        call.run = copy.copy(self.run)
+        call.run.alone()
         return call
 
     def answer(self, text: str) -> Whole:

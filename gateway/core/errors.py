@@ -177,7 +177,10 @@ class GatewayError(Exception):
         retry_after_s: float | None = None,
         details: Mapping[str, object] | None = None,
     ) -> None:
-        row = CODES[code]
+        row = CODES.get(code)
+        if row is None:
+            message = f"there is no code {code!r} in gateway.core.errors.CODES"
+            raise ValueError(message)
         super().__init__(message or row.message)
         self.code = code
         self.status = row.status

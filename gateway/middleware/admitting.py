@@ -11,6 +11,8 @@ from gateway.middleware.base import Build, Middleware, Proceed
 class Admitting(Middleware):
     """A layer whose part of an admission is made at load."""
 
+    shadows = True
+
     def __init__(self, options: Any, build: Build, part: Part) -> None:  # noqa: ANN401  each kind names its own type
         super().__init__(options, build)
         self.part = part

@@ -98,6 +98,8 @@ class Middleware:
     options: ClassVar[type[Options]] = NoOptions
     summary: ClassVar[str] = ""
     needs: Needs = NOTHING
+    shadows: ClassVar[bool] = False
+    """Whether the class heeds `self.shadow` itself; for others nothing that hooks do in shadow mode counts."""
 
     def __init__(self, options: Any, build: Build) -> None:  # noqa: ANN401  each kind names its own type
         """Build from checked options; raises OptionError."""

@@ -44,6 +44,7 @@ class Hedge(Middleware):
     """Makes one more call when the first is slow, and answers with whichever sends content first."""
 
     options = HedgeOptions
+    shadows = True
     summary = "Calls a slow model a second time and takes the faster answer."
 
     def __init__(self, options: HedgeOptions, build: Build) -> None:

@@ -70,6 +70,7 @@ class Retry(Middleware):
     """Repeats a model call. Every try gets its own copy of the call as it came."""
 
     options = RetryOptions
+    shadows = True
     summary = "Calls the model again after failures that may pass."
 
     def __init__(self, options: RetryOptions, build: Build) -> None:

@@ -16,7 +16,7 @@ STREAM: Headers = (
 _CACHE_OFF = (b"x-gateway-cache", b"off")
 _MAX_WARNINGS = 2048
 _MAX_KNOWN = 4096
-_known: dict[tuple[str, str, Headers], bytes] = {}
+_known: dict[tuple[str, str, tuple[tuple[bytes, bytes], ...]], bytes] = {}
 
 
 def reply_headers(run: Run, own: Headers) -> Block:
@@ -44,7 +44,7 @@ def reply_headers(run: Run, own: Headers) -> Block:
 
 def _fixed(run: Run, own: Headers) -> bytes:
     """Return the lines that are the same for every answer of a target; kept, in bounded number."""
-    key = (run.provider, run.target_model, own)
+    key = (run.provider, run.target_model, own if isinstance(own, tuple) else tuple(own))
     block = _known.get(key)
     if block is None:
         names = (run.provider, run.target_model) if run.target_model else (run.provider,)

@@ -105,8 +105,10 @@ class Handler:
                     await once.settle(run)
             finally:
                 self._inflight.leave(task)
-                run.end()
-                self._recorder.record(exchange, run)
+                try:
+                    run.end()
+                finally:
+                    self._recorder.record(exchange, run)
 
     async def _answer(self, exchange: Exchange, run: Run, once: Once | None) -> None:
         if self._drain.leaving:

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
-from gateway.chain.onion import levels_of
+from gateway.chain.hooks import levels_of
 from gateway.core.reply import Whole
-from gateway.middleware.base import Middleware
-from gateway.testing.runner import Done, Script, failing, run, running, saying, sending
+from gateway.middleware.base import Middleware, OptionError
+from gateway.testing.runner import BODY, Done, Script, failing, run, running, saying, sending
 
 _MOST_STEPS = 200
 _SIDE_BY_SIDE = 20
@@ -55,7 +55,20 @@ class Conformance:
                 built = chain.chain.layers[0].middleware
                 return (*levels_of(built), *(["finish"] if hasattr(built, "finish") else []))
 
-        assert asyncio.run(levels()), "it has no hook at all"
+        try:
+            assert asyncio.run(levels())
+        except OptionError as error:
+            raise AssertionError(str(error)) from None
+
+    def test_shadow_mode_changes_nothing(self) -> None:
+        try:
+            done = self.ask(model=saying("hello"), shadow=True)
+        except OptionError as error:
+            assert "mode: shadow" in str(error), error  # noqa: PT017  it may say that it cannot
+            return
+        assert done.error is None, done.error
+        assert done.text == "hello"
+        assert done.asked == [dict(BODY)]
 
     def test_an_answer_passes(self) -> None:
         done = self.ask(model=saying("hello"))

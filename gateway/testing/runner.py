@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.chain.compiled import Chain
+from gateway.chain.hooks import check_hooks
 from gateway.chain.layers import join_layers
-from gateway.chain.onion import Layer, check_hooks
+from gateway.chain.onion import Layer
 from gateway.core import clock, codec
 from gateway.core.call import Call, Run
 from gateway.core.errors import CODES, GatewayError, UpstreamError
@@ -26,6 +27,8 @@ from gateway.telemetry.metrics import Metrics
 from gateway.version import VERSION
 
 JSON: Headers = ((b"content-type", b"application/json"),)
+BODY: Mapping[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+"""What is asked when a test says nothing else."""
 _TIMEOUT_S = 60.0
 Step = Callable[[Call], Reply]
 
@@ -157,6 +160,7 @@ class Done:
     body: bytes
     asked: Sequence[Mapping[str, Any]]
     warnings: Sequence[str]
+    headers: Sequence[tuple[bytes, bytes]]
     steps: Sequence[tuple[Any, ...]]
 
     @property
@@ -180,7 +184,7 @@ class Running:
         run.trace = []
         for name, value in fields.items():
             setattr(run, name, value)
-        whole = body or {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        whole = body or BODY
         original = Original({name: codec.raw(value) for name, value in whole.items()})
         plan = self.chain.plan(Model("m"))
         plan.begin(run)
@@ -197,7 +201,7 @@ class Running:
         finally:
             run.end()
         asked = self.script.asked[before:]
-        return Done(reply, error, content, asked, run.warnings, run.trace or ())
+        return Done(reply, error, content, asked, run.warnings, run.headers, run.trace or ())
 
 
 async def _read(reply: Reply) -> bytes:
@@ -218,6 +222,7 @@ async def running(
     model: Step | Script | None = None,
     models: Sequence[str] = ("m", "m2", "m3"),
     folder: Path | None = None,
+    shadow: bool = False,
 ) -> AsyncGenerator[Running]:
     """Build a chain of classes with their options, the first outermost; raises OptionError or ValidationError."""
     script = model if isinstance(model, Script) else Script([model or saying()])
@@ -231,7 +236,7 @@ async def running(
                 tenant="test",
                 agent="",
                 id=f"{kind.__name__}{at}",
-                shadow=False,
+                shadow=shadow,
                 ports=ports,
                 models={name: Model(name) for name in models},
                 direct=script.trip,
@@ -257,12 +262,13 @@ def run(
     *,
     model: Step | Script | None = None,
     body: Mapping[str, Any] | None = None,
+    shadow: bool = False,
     **fields: object,
 ) -> Done:
     """Send one request through one middleware; `fields` are set on the run."""
 
     async def once() -> Done:
-        async with running((kind, options or {}), model=model) as chain:
+        async with running((kind, options or {}), model=model, shadow=shadow) as chain:
             return await chain(body, **fields)
 
     return asyncio.run(once())

@@ -22,7 +22,7 @@ SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 CATCH_ALL = {
     "gateway/server/serve.py",
     "gateway/lifecycle/inflight.py",
-    "gateway/chain/onion.py",
+    "gateway/chain/border.py",
     "gateway/chain/plugin.py",
 }
 # These spell out what they refuse.

@@ -113,6 +113,7 @@ class Fallback(Middleware):
     """Tries models in turn until one answers. What is off the list ends the cascade."""
 
     options = FallbackOptions
+    shadows = True
     summary = "Calls other models when one has failed."
 
     def __init__(self, options: FallbackOptions, build: Build) -> None:
