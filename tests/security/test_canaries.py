@@ -245,7 +245,7 @@ async def received(gateway: Serving, call: Call) -> tuple[int, bytes]:
 
 @pytest.mark.fault("L-14")
 @pytest.mark.parametrize("stream", ["chat", "chat stream"])
-@pytest.mark.parametrize("place", ["_route", "call"])
+@pytest.mark.parametrize("place", ["_attempt", "call"])
 async def test_a_mistake_of_the_gateway_quotes_nobody(
     tmp_path: Path, place: str, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
