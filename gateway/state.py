@@ -12,6 +12,7 @@ from gateway.lifecycle.settle import LedgerWriter, Settler
 from gateway.middleware.ports import Offline, Ports
 from gateway.stores.registry import (
     Spawn,
+    log_in_as,
     open_counters,
     open_ledger,
     open_permits,
@@ -60,6 +61,10 @@ class State:
             self._on_state_down,
             offline=self._offline,
         )
+
+    def adopt(self, stores: Stores) -> None:
+        """Log in to the shared state as a new configuration says; all else stays as it was at the start."""
+        log_in_as(*self._watched, stores.state.reveal())
 
     def loops(self) -> Iterable[tuple[_Loop, str]]:
         """Return the work that must not end before the process does, with names."""

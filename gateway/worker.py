@@ -104,6 +104,7 @@ class Worker:
             self._handler.adopt(*self._settings())
             self._edge.limits = self._limits()
         self.drain.adopt(server.drain_s, server.announce_s)
+        self._state.adopt(self._tree.stores)
         self._sink.log_bodies = telemetry.log_bodies
         if telemetry.log_level != before.telemetry.log_level:
             self._sink.set_level(telemetry.log_level)

@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 from pydantic import BaseModel
 
 from gateway.config.chain import ChainEntry
-from gateway.config.references import Secret
+from gateway.config.references import MaskedUrl, Secret
 from gateway.config.schema import Tree
 from gateway.config.tenants import Tenant
 
@@ -23,13 +23,19 @@ _AT_START = (
     "telemetry.otlp_endpoint",
     "telemetry.traces",
 )
+_STATE = "stores.state"
 _WHERE = {"path", "place", "places"}
 _ABSENT = object()
 
 
 def changes(old: Tree, new: Tree) -> tuple[str, ...]:
     """Say what a new configuration does otherwise."""
-    return (*_settings(old, new), *_entries(old, new))
+    login = _is_login(_STATE, old.stores.state, new.stores.state)
+    return (
+        *_settings(old, new),
+        *((f"{_STATE}: another user or password",) if login else ()),
+        *_entries(old, new),
+    )
 
 
 def needs_restart(running: Tree, new: Tree) -> tuple[str, ...]:
@@ -38,7 +44,7 @@ def needs_restart(running: Tree, new: Tree) -> tuple[str, ...]:
         f"{name}: {_shown(before)} -> {_shown(after)}, needs a restart"
         for section in ("server", "stores", "telemetry")
         for name, before, after in _leaves(section, running, new)
-        if _is_fixed(name)
+        if _is_fixed(name) and not _is_login(name, before, after)
     )
 
 
@@ -48,7 +54,10 @@ def pinned(running: Tree, new: Tree) -> Tree:
         value: object = running
         for part in name.split("."):
             value = getattr(value, part)
-        new = _with(new, name, value)
+        pinned = _with(new, name, value)
+        if name == "stores" and _is_login(_STATE, running.stores.state, new.stores.state):
+            pinned = _with(pinned, _STATE, new.stores.state)
+        new = pinned
     return new
 
 
@@ -141,6 +150,13 @@ def _same(one: object, other: object) -> bool:
             _same(getattr(one, name), getattr(other, name)) for name in type(one).model_fields
         )
     return one == other
+
+
+def _is_login(name: str, before: object, after: object) -> bool:
+    """Tell whether only user and password of the shared state differ: new connections use the new ones (RS-11)."""
+    if name != _STATE or not isinstance(before, MaskedUrl) or not isinstance(after, MaskedUrl):
+        return False
+    return before.differs_in_login(after)
 
 
 def _is_fixed(name: str) -> bool:

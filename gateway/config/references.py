@@ -108,6 +108,12 @@ class MaskedUrl(Secret):
         """Return the password in the URL, or an empty text."""
         return unquote(urlsplit(self._text).password or "")
 
+    def differs_in_login(self, other: "MaskedUrl") -> bool:
+        """Tell whether another URL is this one but for user and password."""
+        urls = [urlsplit(url.reveal()) for url in (self, other)]
+        bare = {url._replace(netloc=url.netloc.rpartition("@")[2]).geturl() for url in urls}
+        return len(bare) == 1 and self.reveal() != other.reveal()
+
     @property
     def scheme(self) -> str:
         """Return the part before the first colon; the whole text when there is none."""

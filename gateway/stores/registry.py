@@ -121,6 +121,14 @@ def watch_state(url: str, spawn: Spawn, watcher: Watcher) -> None:
         watch(url, spawn, watcher)
 
 
+def log_in_as(url: str, spawn: Spawn, new: str) -> None:
+    """Let what was opened at a state address with this `spawn` use the login of `new` when it connects anew."""
+    if url.partition(":")[0] != "memory":
+        from gateway.stores.redis import client
+
+        client.log_in_as(url, spawn, new)
+
+
 def open_receipts(url: str, spawn: Spawn) -> Receipts:
     """Open the receipts at a state address; as `open_counters`."""
     scheme = url.partition(":")[0]

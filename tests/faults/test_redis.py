@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core.errors import StoreError
 from gateway.stores.redis.counters import RedisCounters
+from gateway.stores.registry import log_in_as
 from tests.support.fault_proxy import fault_proxy
 from tests.support.redis_calls import (
     KEY,
@@ -321,7 +322,7 @@ async def test_a_changed_password_counts_from_the_next_connection_on(server: Red
         server.ask("CLIENT", "KILL", "USER", "gw")
         with pytest.raises(StoreError) as caught:
             await ping(client)
-        client.use(address.format(new))
+        log_in_as(client._key[0], client._key[1], address.format(new))
         back = await works_after(client)
 
     assert "canary" not in f"{caught.value!r} {caught.value.detail}"

@@ -14,8 +14,9 @@ from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.gateway import bearer
 from tests.support.redis_calls import feeling
 from tests.support.redis_server import redis_server
+from tests.support.reloads import following
 from tests.support.scripted_upstream import upstream
-from tests.support.serving import CHAT, Serving, config_for, serving
+from tests.support.serving import CHAT, KEY, Serving, config_for, serving
 
 LIMITED, FREE = "sk-limited-0123456789abcdef", "sk-free-0123456789abcdefgh"
 
@@ -53,9 +54,9 @@ async def ask(gateway: Serving, key: str) -> tuple[int, float]:
     return answer.status_code, time.perf_counter() - start
 
 
-async def served_within(gateway: Serving, seconds: float) -> bool:
+async def served_within(gateway: Serving, seconds: float, key: str = LIMITED) -> bool:
     end = time.perf_counter() + seconds
-    while (await ask(gateway, LIMITED))[0] != 200:
+    while (await ask(gateway, key))[0] != 200:
         if time.perf_counter() > end:
             return False
         await asyncio.sleep(0.01)
@@ -114,3 +115,33 @@ async def test_an_operator_may_let_requests_pass(tmp_path: Path) -> None:
         await proxy.refuse()
 
         assert (await ask(gateway, LIMITED))[0] == 200
+
+
+@pytest.mark.fault("RS-11")
+@pytest.mark.bug("K28")
+async def test_a_reload_brings_the_new_password(tmp_path: Path) -> None:
+    old, new = "canary-old-password", "canary-new-password"
+    provider = Provider()
+    with redis_server(tmp_path / "redis") as server:
+        server.ask("ACL", "SETUSER", "gw", f">{old}", "~*", "&*", "+@all", "on")
+
+        async with upstream(provider.script) as served:
+
+            def config(password: str) -> dict[str, Any]:
+                state = f"redis://gw:{password}@127.0.0.1:{server.port}/0"
+                limits = {"limits": {"requests": {"per_minute": 100_000}}}
+                whole = config_for(served.url, stores={"state": state, "database": "memory"})
+                whole["tenants"]["acme"]["chain"] = [limits]
+                return whole
+
+            async with following(config(old), tmp_path) as scene:
+                assert await served_within(scene.gateway, 5, KEY)
+                server.ask("ACL", "SETUSER", "gw", "resetpass", f">{new}")
+                assert (await ask(scene.gateway, KEY))[0] == 200
+
+                outcome = await scene.reload(config(new))
+                assert (outcome.mistakes, outcome.restart) == ((), ())
+                assert (await ask(scene.gateway, KEY))[0] == 200
+                server.ask("CLIENT", "KILL", "USER", "gw")
+                assert await served_within(scene.gateway, 5, KEY)
+                assert b"canary" not in scene.gateway.log.read_bytes()

@@ -179,11 +179,6 @@ class Client:
             link.watcher.failed(error.reason)
             raise
 
-    def use(self, url: str) -> None:
-        """Log in as this address says from the next connection on (RS-11); the hosts stay as they were."""
-        if self._link is not None:
-            self._link.dialer.login = parse(url).login
-
     async def aclose(self) -> None:
         """Refuse later calls; the last user drops the connections."""
         link, self._link = self._link, None
@@ -192,6 +187,13 @@ class Client:
             if not link.users:
                 del _links[self._key]
                 link.close()
+
+
+def log_in_as(url: str, spawn: Spawn, new: str) -> None:
+    """Let the connections of an address, from the next one on, log in as another address says (RS-11)."""
+    for (address, owner, _), link in _links.items():
+        if address == url and owner == spawn:
+            link.dialer.login = parse(new).login
 
 
 def watch(url: str, spawn: Spawn, watcher: Watcher) -> None:

@@ -135,3 +135,31 @@ def test_a_password_of_a_store_is_not_told(tmp_path: Path) -> None:
 
     (words,) = needs_restart(old, new)
     assert words == "stores.database: memory -> postgres://db/x, needs a restart"
+
+
+@pytest.mark.fault("RS-11")
+@pytest.mark.parametrize(
+    ("after", "is_used"),
+    [
+        (f"redis://u:{CANARY}@h:1/0?a=b", True),
+        ("redis://h:1/0?a=b", True),
+        (f"redis://u:{CANARY}@other:1/0?a=b", False),
+        (f"redis://u:{CANARY}@h:1/1?a=b", False),
+        (f"redis://u:{CANARY}@h:1/0", False),
+        (f"rediss://u:{CANARY}@h:1/0?a=b", False),
+        ("memory", False),
+    ],
+)
+def test_of_the_shared_state_only_user_and_password_may_change(
+    tmp_path: Path, after: str, is_used: bool
+) -> None:
+    before = "redis://u:old-canary@h:1/0?a=b"
+    running = tree(tmp_path, {**BASE, "stores": {"state": before}})
+    wanted = tree(tmp_path, {**BASE, "stores": {"state": after}})
+
+    new = pinned(running, wanted)
+
+    assert new.stores.state.reveal() == (after if is_used else before)
+    assert bool(needs_restart(running, wanted)) is not is_used
+    assert bool(changes(running, new)) is is_used
+    assert "canary" not in f"{changes(running, new)} {needs_restart(running, wanted)}"
