@@ -19,6 +19,7 @@ from tests.support.serving import CHAT, KEY, STREAM
 
 pytestmark = [pytest.mark.contract("G-3"), pytest.mark.bug("K42"), pytest.mark.fault("L-2")]
 LOOPS = ("uvloop",)
+_CROSSED = "RemoteProtocolError('Server disconnected without sending a response.')"
 
 
 @dataclass
@@ -93,7 +94,11 @@ def config(port: int, database: str, **server: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked while replicas are replaced: `idle_s` is the longest pause of a client."""
+    """What is asked while replicas are replaced: `idle_s` is the longest pause of a client.
+
+    `crossing`: so many requests may meet the end of a connection that rested, which HTTP/1.1 cannot announce. Nothing
+    was done for them, and a client may repeat them.
+    """
 
     requests: int
     rounds: int
@@ -102,6 +107,7 @@ class Plan:
     idle_s: float = 0.4
     workers: int = 1
     connections: bool = False
+    crossing: int = 0
 
 
 async def restart_under_load(folder: Path, database: str, plan: Plan) -> None:
@@ -116,7 +122,7 @@ async def restart_under_load(folder: Path, database: str, plan: Plan) -> None:
             began = time.monotonic()
             try:
                 took = await roll(balancer, replicas, plan.rounds, leave_s=plan.longest_s + 20)
-                while traffic.whole < plan.requests and not traffic.failures:
+                while traffic.whole < plan.requests and not traffic.failures.keys() - {_CROSSED}:
                     await asyncio.sleep(0.05)
             finally:
                 traffic.stop = True
@@ -126,6 +132,9 @@ async def restart_under_load(folder: Path, database: str, plan: Plan) -> None:
                 f"{time.monotonic() - began:.0f} s, {min(took):.1f} to {max(took):.1f} s to leave"
             )
             exits = [code for each in replicas for code in each.exits]
+    crossed = traffic.failures.pop(_CROSSED, 0)
+    print(f"{crossed} requests met the end of a connection that rested")
+    assert crossed <= plan.crossing
     assert traffic.failures == Counter()
     assert exits == [0] * (2 * plan.rounds)
     assert traffic.whole >= plan.requests
@@ -137,14 +146,20 @@ SHORT = {
     "one worker": Plan(requests=1500, rounds=3, longest_s=2, clients=40),
     "two workers": Plan(requests=500, rounds=1, longest_s=2, clients=40, workers=2),
     "kept connections": Plan(
-        requests=500, rounds=1, longest_s=4, clients=60, idle_s=4, connections=True
+        requests=500, rounds=1, longest_s=4, clients=60, idle_s=4, connections=True, crossing=1
     ),
 }
 FULL = {
     "one worker": Plan(requests=20_000, rounds=10, longest_s=20, clients=120),
     "two workers": Plan(requests=20_000, rounds=10, longest_s=20, clients=120, workers=2),
     "kept connections": Plan(
-        requests=20_000, rounds=10, longest_s=20, clients=250, idle_s=10, connections=True
+        requests=20_000,
+        rounds=10,
+        longest_s=20,
+        clients=250,
+        idle_s=10,
+        connections=True,
+        crossing=3,
     ),
 }
 
