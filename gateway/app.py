@@ -38,6 +38,7 @@ from gateway.server.supervisor import Seat, Supervisor
 from gateway.server.target_health import health_of_workers, target_health
 from gateway.server.usage import usage
 from gateway.state import counters_of_workers, ledger_of_workers
+from gateway.stores.registry import log_in_as
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Families, Kind, Registry, read
 from gateway.telemetry.exposition import Exposition
@@ -231,8 +232,12 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
         )
         stale = registry.gauge("gateway_config_stale", (), Kind.GAUGE_MAX)
 
-        def take(loaded: Loaded, generation: int) -> Awaitable[Mapping[str, int]]:
-            return supervisor.adopt(order_of(loaded.files, generation))
+        async def take(loaded: Loaded, generation: int) -> Mapping[str, int]:
+            taken = await supervisor.adopt(order_of(loaded.files, generation))
+            log_in_as(
+                tree.stores.state.reveal(), background.spawn, loaded.tree.stores.state.reveal()
+            )
+            return taken
 
         reloader = Reloader(start, take, redactor, lambda is_stale: stale.set(float(is_stale)))
         background = InFlight()
