@@ -95,7 +95,7 @@ class Attempt:
         run.provider = target.account.name
         run.target = target.model
         if run.trace is not None:
-            run.trace.append(("attempt", f"{self.provider}/{self.served}", "start", self.number))
+            run.trace.append(("attempt", (self.provider, self.served), "start", self.number))
 
     def answered(self) -> None:
         """Take the time to the head of a good answer."""
@@ -139,9 +139,7 @@ class Attempt:
         self._accounting.close(self, whole=outcome == _OK)
         trace = self.run.trace
         if trace is not None:
-            trace.append(
-                ("attempt", f"{self.provider}/{self.served}", "finish", self.number, outcome)
-            )
+            trace.append(("attempt", (self.provider, self.served), "finish", self.number, outcome))
 
     def forgo(self) -> None:
         """Take back a call that was announced to the layers and not begun."""

@@ -51,6 +51,7 @@ def _outcome(run: Run) -> dict[str, Any]:
 def _step(step: tuple[Any, ...]) -> dict[str, Any]:
     if step[0] == "attempt":
         told: dict[str, Any] = dict(zip(_ATTEMPT, step, strict=False))
+        told["name"] = "/".join(step[1])
         return told
     told = dict(zip(_STEP, step, strict=False))
     if step[2] == "finish":

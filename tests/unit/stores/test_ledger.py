@@ -92,7 +92,7 @@ async def test_totals_are_read_from_indices_alone(path: Path, ledger: SqliteLedg
     for more, index in (
         ("", "gateway_ledger_tenant"),
         (" AND model = 'm'", "gateway_ledger_tenant"),
-        (" AND key_id = 'k'", "gateway_ledger_key"),
+        (" AND key_id = 'k'", "gateway_ledger_tenant"),
     ):
         (step,) = connection.execute(f"EXPLAIN QUERY PLAN {plain}{more} AND at_ms >= 5").fetchall()
         assert f"USING COVERING INDEX {index}" in step[3]
