@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.chain.hooks import levels_of
 from gateway.chain.layers import check_chains
-from gateway.chain.onion import Layer, levels_of
+from gateway.chain.onion import Layer
 from gateway.chain.pending import PENDING, setting_notes
 from gateway.chain.prices import Tariff, tariffs_of
 from gateway.config.chain import When

@@ -134,7 +134,9 @@ def test_configurations_in_documents_are_accepted(block: Block, tmp_path: Path) 
     file = tmp_path / "gateway.yaml"
     file.write_text(block.text, encoding="utf-8")
 
-    found = check(file, environ=environ, known_kinds=known_kinds(), known_middleware=known_middleware())
+    found = check(
+        file, environ=environ, known_kinds=known_kinds(), known_middleware=known_middleware()
+    )
 
     assert [str(each) for each in found] == []
 

@@ -14,7 +14,9 @@ from tests.support.source import Source, dotted, sources
 
 PAGE = ROOT / "docs" / "contracts.md"
 MARKS = frozenset({"contract", "fault", "threat", "bug"})
-ID = re.compile(r"\b(?:K\d{2}|(?:[TUSCLP]|RS)-\d{1,2}|G-(?:\d{1,2}|[A-Z]+(?:-\d{1,2})?)|I\d{1,2})\b")
+ID = re.compile(
+    r"\b(?:K\d{2}|(?:[TUSCLP]|RS)-\d{1,2}|G-(?:\d{1,2}|[A-Z]+(?:-\d{1,2})?)|I\d{1,2})\b"
+)
 _ROW = re.compile(r"^\| ([A-Z][\w-]*) \| (.+?) \| (now|later) \|$", re.MULTILINE)
 
 
