@@ -61,8 +61,14 @@ class Telling:
         counter = self._metrics.counter
         if cap.kind == "budget":
             counter("gateway_budget_rejections_total", self._tenant, cap.layer, cap.word).inc()
-            details["needed"] = cap.shown(refusal.amount)
-            return GatewayError("budget_exceeded", details=details)
+            details["needed"] = needed = cap.shown(refusal.amount)
+            message = ""
+            if refusal.used < cap.limit:
+                message = (
+                    f"This call may need up to {needed} {cap.word}, which does not fit into what is left of its "
+                    "budget. A smaller `max_tokens` needs less."
+                )
+            return GatewayError("budget_exceeded", message, details=details)
         counter("gateway_limit_rejections_total", self._tenant, cap.layer, cap.word).inc()
         wait_s = max(0.001, refusal.ends_s) if cap.unit != RUNNING else 1.0
         return GatewayError("limit_exceeded", retry_after_s=wait_s, details=details)
