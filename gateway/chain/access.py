@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from gateway.chain.compiled import BARE, Chain
 from gateway.chain.plan import Model, Pattern, Principal, Target
-from gateway.chain.uses import Uses
 
 
 def grant(
@@ -14,7 +13,6 @@ def grant(
     models: Mapping[str, Model],
     accounts: Mapping[str, Target],
     chain: Chain = BARE,
-    uses: Uses | None = None,
 ) -> Principal:
     """Return what a tenant may call, and through which chain: the configured models that its list opens."""
     exact = {name: model for name, model in models.items() if "*" not in name}
@@ -22,7 +20,7 @@ def grant(
         Pattern(model.prefix, model.suffix, model) for name, model in models.items() if "*" in name
     ]
     opened, opened_patterns = _restrict(names, exact, patterns)
-    return Principal(tenant, "", opened, opened_patterns, accounts, None, chain, uses)
+    return Principal(tenant, "", opened, opened_patterns, accounts, None, chain)
 
 
 def narrow(

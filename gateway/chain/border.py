@@ -1,14 +1,17 @@
 """The border to code that is not the gateway's own: whatever it does, the request ends in order (L-14)."""
 
+import asyncio
 import logging
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+from gateway.core.call import AttemptView, Call
 from gateway.core.errors import GatewayError
 from gateway.core.reply import Whole
 
 _log = logging.getLogger("gateway")
+_GRACE_S = 0.25
 _FOREIGN = (Exception, SystemExit)
 """What foreign code may raise; `SystemExit` too, since a layer must not end the process."""
 
@@ -19,11 +22,18 @@ def bounded(name: str, form: str, hook: Any) -> Any:  # noqa: ANN401  hooks of e
         return None
     must = form == "wrap"
 
-    async def run(*arguments: Any) -> Any:  # noqa: ANN401
+    async def run(call: Call, *more: Any) -> Any:  # noqa: ANN401
+        # What stands inside a wrap ends by itself at the deadline, with better words.
+        limit = asyncio.timeout_at(call.run.deadline + (_GRACE_S if must else 0.0))
         try:
-            found = await hook(*arguments)
+            async with limit:
+                found = await hook(call, *more)
         except GatewayError:
             raise
+        except TimeoutError as error:
+            if limit.expired():
+                raise GatewayError("deadline_exceeded", detail=f"{name}: {form}") from None
+            raise _failure(name, error) from error
         except _FOREIGN as error:
             raise _failure(name, error) from error
         if (found is None and not must) or isinstance(found, Whole) or hasattr(found, "before_end"):
@@ -36,11 +46,17 @@ def bounded(name: str, form: str, hook: Any) -> Any:  # noqa: ANN401  hooks of e
 def bounded_attempt(name: str, hook: Any) -> Any:  # noqa: ANN401
     """Turn what `before_attempt` raises into an error that nothing tells more about."""
 
-    async def run(attempt: object) -> None:
+    async def run(attempt: AttemptView) -> None:
+        limit = asyncio.timeout_at(attempt.run.deadline)
         try:
-            await hook(attempt)
+            async with limit:
+                await hook(attempt)
         except GatewayError:
             raise
+        except TimeoutError as error:
+            if limit.expired():
+                raise GatewayError("deadline_exceeded", detail=f"{name}: before_attempt") from None
+            raise _failure(name, error) from error
         except _FOREIGN as error:
             raise _failure(name, error) from error
 

@@ -66,8 +66,12 @@ class Compiler:
         builder = self._chains.builder(tree, models)
         for name, tenant in tree.tenants.items():
             chain = builder.build(name, tree.chain_of(name))
-            uses = builder.uses(name, chain, tenant.use)
-            base = grant(name, tenant.models, models, self._own(tenant, accounts), chain, uses)
+            base = grant(name, tenant.models, models, self._own(tenant, accounts), chain)
+            opened = {
+                each.name: each
+                for each in (*base.models.values(), *(p.model for p in base.patterns))
+            }
+            base = replace(base, uses=builder.uses(name, chain, tenant.use, opened))
             for key in tenant.keys:
                 expires = key.expires.timestamp() if key.expires else None
                 digest = bytes.fromhex(key.digest.removeprefix("sha256:"))

@@ -18,7 +18,7 @@ from gateway.chain.unpriced import unpriced
 from gateway.chain.uses import Uses
 from gateway.config.chain import PLUGIN, ChainEntry, When
 from gateway.config.complaints import complaints
-from gateway.config.errors import ConfigError, Mistake
+from gateway.config.errors import ConfigError, Mistake, did_you_mean
 from gateway.config.node import View
 from gateway.config.patterns import fits
 from gateway.config.schema import Tree
@@ -106,14 +106,33 @@ class ChainBuilder:
         self.built[name] = whole
         return whole
 
-    def uses(self, tenant: str, chain: Chain, allowed: Iterable[str]) -> Uses:
-        """Return what lets requests of a tenant bring middleware of their own."""
+    def uses(
+        self, tenant: str, chain: Chain, wanted: Iterable[str], models: Mapping[str, ModelRef]
+    ) -> Uses:
+        """Return what lets requests of a tenant bring middleware of their own, over `models`, those it may call."""
+        allowed: dict[str, frozenset[str]] = {}
+        for name in wanted:
+            try:
+                allowed[name] = self._usable(name)
+            except OptionError as error:
+                self.mistakes.append(Mistake("", 0, 0, f"tenants.{tenant}.use", str(error)))
 
         def make(entry: ChainEntry) -> tuple[Layer | None, list[Mistake]]:
-            apart = ChainBuilder(self._trip, self._ports, self._models, self._folder)
+            apart = ChainBuilder(self._trip, self._ports, models, self._folder)
             return apart.layer(tenant, "", entry), apart.mistakes
 
-        return Uses(chain, frozenset(allowed), frozenset(known_middleware()), make)
+        return Uses(chain, allowed, frozenset(known_middleware()), make)
+
+    def _usable(self, name: str) -> frozenset[str]:
+        """Return the options of a kind that a request may not set; raises OptionError for one it may not bring."""
+        if name in KINDS and KINDS[name].guards:
+            message = f"{name} protects somebody: a request that brings its own would lift it"
+            raise OptionError(message)
+        if name not in known_middleware():
+            message = f'there is no middleware "{name}"{did_you_mean(name, known_middleware())}'
+            raise OptionError(message)
+        kind = load_kind(name) if name in KINDS else load_installed(name)
+        return kind.reserved if kind is not None else frozenset()
 
     def layer(self, tenant: str, agent: str, entry: ChainEntry) -> Layer | None:
         """Build one layer; None when it cannot be, which is then among the mistakes."""

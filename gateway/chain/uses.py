@@ -28,11 +28,17 @@ _decode = codec.Decoder(list[str | _Entry]).decode
 class Uses:
     """The chains of one tenant with what requests bring; the newest few are kept.
 
+    `allowed` are the kinds that may be brought, each with the options that may not be set.
+
     An entry takes the place of the chain's own layer of its kind, or stands innermost: no policy is ever inside it.
     """
 
     def __init__(
-        self, chain: Chain, allowed: frozenset[str], known: frozenset[str], make: Make
+        self,
+        chain: Chain,
+        allowed: Mapping[str, frozenset[str]],
+        known: frozenset[str],
+        make: Make,
     ) -> None:
         self._chain = chain
         self._allowed = allowed
@@ -60,6 +66,7 @@ class Uses:
             if name not in self._allowed:
                 message = f'A request may not bring "{name}": the tenant does not list it in `use`.'
                 raise AuthError("permission_denied", message, param=_PARAM)
+            self._refuse_reserved(name, options)
             at = next((at for at, own in enumerate(layers) if own.kind == name), None)
             layer = self._layer(name, options, name if at is None else layers[at].id)
             if at is None:
@@ -68,6 +75,12 @@ class Uses:
             else:
                 layers[at] = layer
         return Chain(tuple(layers), tuple(conditions), self._chain.trip)
+
+    def _refuse_reserved(self, name: str, options: Mapping[str, Any]) -> None:
+        for option in options:
+            if option in self._allowed[name]:
+                message = f"{name}: a request may not set `{option}`."
+                raise AuthError("permission_denied", message, param=_PARAM)
 
     def _layer(self, name: str, options: Mapping[str, Any], own_id: str) -> Layer:
         entry = ChainEntry(kind=name, id=own_id, options=options, place=_PLACE)

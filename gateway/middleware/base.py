@@ -98,6 +98,8 @@ class Middleware:
     options: ClassVar[type[Options]] = NoOptions
     summary: ClassVar[str] = ""
     needs: Needs = NOTHING
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    """Options that the operator alone may set: a request that brings the middleware may not."""
     shadows: ClassVar[bool] = False
     """Whether the class heeds `self.shadow` itself; for others nothing that hooks do in shadow mode counts."""
 

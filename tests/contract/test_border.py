@@ -147,3 +147,20 @@ async def test_headers_of_an_answer_may_be_a_list(tmp_path: Path) -> None:
         answer = await gateway.post(ask())
 
     assert (answer.status_code, answer.headers["x-mine"]) == (200, "1")
+
+
+@pytest.mark.contract("G-13")
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "async def before_model(self, call): await asyncio.sleep(30)",
+        "async def wrap_model(self, call, proceed): await asyncio.sleep(30)",
+        "async def before_attempt(self, attempt): await asyncio.sleep(30)",
+    ],
+)
+async def test_a_hook_that_hangs_ends_at_the_deadline(tmp_path: Path, hook: str) -> None:
+    files = {"mine.py": "import asyncio\n" + plugin(hook)["mine.py"]}
+    async with chained(tmp_path, CHAIN, files=files, m1=[said()]) as (gateway, _):
+        answer = await gateway.post(ask(), x_gateway_timeout_ms="300")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (504, "deadline_exceeded")

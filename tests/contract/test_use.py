@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway.config.errors import ConfigError
 from tests.support.models import ask, chained, refuse, said
 
 QUICK = {"max_retries": 5, "jitter": "none", "initial_delay_ms": 1}
@@ -78,3 +79,38 @@ async def test_an_empty_list_is_the_tenant_s_own_chain(tmp_path: Path) -> None:
 
     assert answer.status_code == 200
     assert "gateway" not in models.asked[0].body
+
+
+@pytest.mark.threat("T-1")
+@pytest.mark.bug("K25")
+@pytest.mark.parametrize(
+    ("config", "status", "code"),
+    [
+        ({"models": ["m3"]}, 400, "middleware_config"),
+        ({"models": ["m3"], "beyond_key": True}, 403, "permission_denied"),
+        ({"models": ["nosuch"]}, 400, "middleware_config"),
+    ],
+)
+async def test_nothing_that_is_brought_leaves_the_tenant(
+    tmp_path: Path, config: dict[str, Any], status: int, code: str
+) -> None:
+    def narrowed(whole: dict[str, Any]) -> None:
+        whole["tenants"]["acme"].update(use=["fallback"], models=["m1", "m2"])
+
+    async with chained(tmp_path, [], config=narrowed, m1=[refuse(503)], m3=[said()]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(using({"name": "fallback", "config": config}))
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert "m3" not in answer.json()["error"]["message"].replace('"m3"', "")
+    assert models.n() == 0
+
+
+@pytest.mark.bug("K25", "K41")
+@pytest.mark.parametrize("name", ["limits", "budget", "retri"])
+async def test_what_protects_or_is_not_there_cannot_be_listed(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=r"tenants\.acme\.use"):
+        async with chained(tmp_path, [], config=allowing(name), m1=[said()]):
+            pass

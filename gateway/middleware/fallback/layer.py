@@ -113,6 +113,7 @@ class Fallback(Middleware):
     """Tries models in turn until one answers. What is off the list ends the cascade."""
 
     options = FallbackOptions
+    reserved = frozenset({"beyond_key"})
     shadows = True
     summary = "Calls other models when one has failed."
 
