@@ -98,7 +98,10 @@ async def _serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
         routers = (
             inspection(middleware_rows, worker.traces.find),
             target_health(worker.health.describe),
-            usage(worker.ledger, ChainStandings(lambda: worker.tree, worker.counters)),
+            usage(
+                worker.ledger,
+                ChainStandings(lambda: worker.tree, worker.counters, worker.ledger),
+            ),
         )
         admin = _admin(reloader, Exposition(registry.read), routers)
         worker.keep(reloader.run, "configuration")
@@ -252,7 +255,9 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
             ledger_of_workers(tree.stores) as ledger,
             counters_of_workers(tree.stores, background.spawn) as counters,
         ):
-            standings = ChainStandings(lambda: reloader.tree, counters) if counters else None
+            standings = (
+                ChainStandings(lambda: reloader.tree, counters, ledger) if counters else None
+            )
             routers = (
                 inspection(middleware_rows, None),
                 target_health(health_of_workers(cells)),

@@ -9,6 +9,9 @@ from gateway.config.schema import Tree
 from gateway.config.tenants import Tenant
 from gateway.core import clock
 from gateway.core.counting import Counters, Hold
+from gateway.core.errors import StoreError
+from gateway.core.lease import MICRO
+from gateway.core.ledger import Ledger
 from gateway.core.scope import Scope
 from gateway.core.standing import Standing
 from gateway.middleware.admitting import Admitting
@@ -18,12 +21,15 @@ from gateway.middleware.caps import Cap
 class ChainStandings:
     """See `core.standing.Standings`; `tree` returns the configuration in force.
 
-    What users and sessions have used is known to the store alone, so that it is not shown.
+    What users and sessions have used is known to the store alone, so that it is not shown. Counters that begin anew
+    know of nothing until their owner calls: of budgets the ledger's sum is shown where it is more. `ledger` None:
+    there is none to ask.
     """
 
-    def __init__(self, tree: Callable[[], Tree], counters: Counters) -> None:
+    def __init__(self, tree: Callable[[], Tree], counters: Counters, ledger: Ledger | None) -> None:
         self._tree = tree
         self._counters = counters
+        self._ledger = ledger
         self._seen: Tree | None = None
         self._caps: dict[str, tuple[Cap, ...]] = {}
 
@@ -35,12 +41,13 @@ class ChainStandings:
             self._caps = {name: _caps_of(built[name]) for name in tree.tenants}
             self._seen = tree
         found: list[Standing] = []
+        spent = _Spent(self._ledger)
         for name in sorted(self._caps):
             if tenant in {"", name}:
-                found += await self._of(tree, name)
+                found += await self._of(tree, name, spent)
         return found
 
-    async def _of(self, tree: Tree, tenant: str) -> Sequence[Standing]:
+    async def _of(self, tree: Tree, tenant: str, spent: "_Spent") -> Sequence[Standing]:
         scope, now_s = Scope(tenant), clock.wall()
         rows: list[tuple[Cap, str, Hold]] = [
             (cap, owner, cap.held_by(owner, scope, now_s))
@@ -48,13 +55,37 @@ class ChainStandings:
             for owner in _owners(cap.scope, tree, tree.tenants[tenant])
         ]
         used = await self._counters.used(tenant, [hold for _, _, hold in rows])
-        return [
-            Standing(
-                tenant, cap.kind, cap.layer, cap.scope, owner, cap.word, cap.per, hold.window,
-                cap.limit, amount, cap.enforced,
+        found: list[Standing] = []
+        for (cap, owner, hold), counted in zip(rows, used, strict=True):
+            written = await spent.by(cap, tenant, owner, hold) if hold.lifted else 0
+            found.append(
+                Standing(
+                    tenant, cap.kind, cap.layer, cap.scope, owner, cap.word, cap.per, hold.window,
+                    cap.limit, max(counted, written or 0), cap.enforced, written is not None,
+                )
+            )  # fmt: skip
+        return found
+
+
+class _Spent:
+    """What the ledger knows; once it does not answer it is not asked again, so that nobody waits for each row."""
+
+    def __init__(self, ledger: Ledger | None) -> None:
+        self._ledger = ledger
+
+    async def by(self, cap: Cap, tenant: str, owner: str, hold: Hold) -> int | None:
+        """Return what an owner spent in a window, in the cap's unit; None: not known."""
+        if self._ledger is None:
+            return None
+        window = hold.window
+        try:
+            total = await self._ledger.total(
+                cap.owner_named(tenant, owner), window.start * 1000, window.end * 1000
             )
-            for (cap, owner, hold), amount in zip(rows, used, strict=True)
-        ]  # fmt: skip
+        except StoreError:
+            self._ledger = None
+            return None
+        return total.cost_micro if cap.unit == MICRO else total.tokens
 
 
 def _caps_of(chain: Chain) -> tuple[Cap, ...]:

@@ -11,7 +11,8 @@ class Standing(NamedTuple):
 
     `kind` and `layer` are the middleware and its id, `unit` is usd, tokens, requests or concurrent, `per` the word
     for the window, `scope` tenant, key, user, session, model or agent, `owner` which one (a digest of users and
-    sessions, empty for the tenant). `enforced` False: counted, never refused.
+    sessions, empty for the tenant). `enforced` False: counted, never refused. `complete` False: the ledger could
+    not be asked, what was spent before the counters began may be missing.
     """
 
     tenant: str
@@ -25,6 +26,7 @@ class Standing(NamedTuple):
     limit: int
     used: int
     enforced: bool = True
+    complete: bool = True
 
 
 class Standings(Protocol):

@@ -83,10 +83,14 @@ class Cap:
 
     def owner(self, run: Run) -> Owner:
         """Return whose rows of the ledger count."""
+        return self.owner_named(run.tenant, self._owner(run))
+
+    def owner_named(self, tenant: str, name: str) -> Owner:
+        """Return whose rows of the ledger count for an owner by name."""
         if self.scope == "tenant":
-            return Owner(run.tenant)
+            return Owner(tenant)
         field_name = "key_id" if self.scope == "key" else self.scope
-        return Owner(run.tenant, **{field_name: self._owner(run)})
+        return Owner(tenant, **{field_name: name})
 
     def shown(self, amount: int) -> float | int:
         """Return an amount as callers read it: dollars for money."""

@@ -169,6 +169,7 @@ def _shown(each: Standing) -> Mapping[str, Any]:
         "to": _time(each.window.end) if each.window.end else None,
         **amounts,
         "enforced": each.enforced,
+        "complete": each.complete,
     }
 
 

@@ -55,7 +55,7 @@ class Wide(MemoryLedger):
 
 async def standings(tenant: str) -> Sequence[Standing]:
     found = [
-        Standing("acme", "budget", "month", "key", "web", "usd", "month", Window(1_790_000_000, 1_792_000_000), 5_000_000, 1_250_000),
+        Standing("acme", "budget", "month", "key", "web", "usd", "month", Window(1_790_000_000, 1_792_000_000), 5_000_000, 1_250_000, complete=False),
         Standing("globex", "limits", "limits", "tenant", "", "tokens", "", Window(), 100, 140, enforced=False),
     ]  # fmt: skip
     return [each for each in found if tenant in {"", each.tenant}]
@@ -267,11 +267,12 @@ async def test_budgets_are_shown_in_their_units(admin: httpx2.AsyncClient) -> No
             "limit_usd": "5", "limit_micro_usd": 5_000_000,
             "used_usd": "1.25", "used_micro_usd": 1_250_000,
             "left_usd": "3.75", "left_micro_usd": 3_750_000, "enforced": True,
+            "complete": False,
         },
         {
             "tenant": "globex", "kind": "limits", "layer": "limits", "scope": "tenant", "owner": "",
             "unit": "tokens", "per": "", "from": None, "to": None,
-            "limit": 100, "used": 140, "left": 0, "enforced": False,
+            "limit": 100, "used": 140, "left": 0, "enforced": False, "complete": True,
         },
     ]  # fmt: skip
     assert acme == everyone[:1]
