@@ -58,6 +58,9 @@ def configuration(replay: str) -> Json:
         common: Json = {"kind": kind_of(recording), "api_key": "key-0123456789abcdefghij"}
         if recording.api_version is not None:
             common["api_version"] = recording.api_version
+        # What is cut on purpose, many times, is not left alone.
+        common["breaker"] = {"enabled": False}
+        common["concurrency"] = {"adaptive": False}
         providers[recording.id] = {**common, "base_url": matched}
         providers[f"{recording.id}-any"] = {
             **common,
