@@ -12,6 +12,8 @@ from gateway.core import codec
 
 IMAGE_TOKENS: Final = 40_000
 """The most that a picture is known to count."""
+MOST_TOKENS: Final = 10**9
+"""More than any call can use: whoever asks for more asks for this, so that no sum is too large to be exact."""
 USUAL: Final = 4
 """Bytes for one token in usual text."""
 STRICT: Final = 1
@@ -91,12 +93,30 @@ def asked_output(body: object) -> int | None:
         asked = _read_asked(body)
     except _BAD:
         return None
-    most = max(_count(asked.max_completion_tokens), _count(asked.max_tokens))
-    return most * max(_count(asked.n), _count(asked.best_of), 1) if most else None
+    most = max(count_of(asked.max_completion_tokens), count_of(asked.max_tokens))
+    return times(most, max(count_of(asked.n), count_of(asked.best_of), 1)) if most else None
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+def asked_answers(body: object) -> int:
+    """Return how many answers a body asks for at once; 1 when it does not say."""
+    if not isinstance(body, bytes):
+        return 1
+    try:
+        return max(count_of(_read_asked(body).n), 1)
+    except _BAD:
+        return 1
+
+
+def count_of(value: object) -> int:
+    """Return what a field counts, MOST_TOKENS at most; 0 where it is no number above zero."""
+    if not isinstance(value, int | float) or value <= 0:
+        return 0
+    return ceil(min(value, MOST_TOKENS))
+
+
+def times(tokens: int, answers: int) -> int:
+    """Return the tokens of several answers, MOST_TOKENS at most."""
+    return min(tokens * answers, MOST_TOKENS)
 
 
 _TEXTS: Final = frozenset({"messages", "input"})

@@ -15,6 +15,8 @@ DEFAULT_OUTPUT_TOKENS = 4096
 STEP_TOKENS = 512
 """What `expected` reserves of an answer at a time."""
 _IMAGE_OUTPUT_TOKENS = 8192
+_MOST_MICRO = 10**15
+"""A billion dollars: sums of several such calls are still exact in every store."""
 _ANSWERED = frozenset({"chat", "completions"})
 _FIELDS = ("max_completion_tokens", "max_tokens")
 _COUNTS = ("n", "best_of")
@@ -75,7 +77,7 @@ def bound_of(call: Call, *, clamp: bool) -> Bound:
     if endpoint in _ANSWERED:
         return Bound(prompt, _output(call, model, clamp=clamp), usual)
     if endpoint == "images":
-        return Bound(prompt, _IMAGE_OUTPUT_TOKENS * _count(call), usual)
+        return Bound(prompt, sizing.times(_IMAGE_OUTPUT_TOKENS, _count(call)), usual)
     return Bound(prompt, 0, usual)
 
 
@@ -93,7 +95,7 @@ def _output(call: Call, model: ModelRef, *, clamp: bool) -> int:
             name = _FIELDS[0] if call.run.endpoint == "chat" else _FIELDS[1]
             call.set(name, each)
             call.run.warn(f"{name} was set to {each}: a budget needs a bound of the answer")
-    return each * _count(call)
+    return sizing.times(each, _count(call))
 
 
 def _count(call: Call) -> int:
@@ -104,8 +106,7 @@ def _whole(call: Call, name: str) -> int | None:
     fields = call.original.fields
     if fields is None or name not in fields:
         return None
-    value = call.get(name)
-    return value if isinstance(value, int) and value > 0 else None
+    return sizing.count_of(call.get(name)) or None
 
 
 def need_of(bound: Bound, prices: Sequence[Price | None]) -> Need:
@@ -114,7 +115,7 @@ def need_of(bound: Bound, prices: Sequence[Price | None]) -> Need:
     for price in prices:
         if price is not None:
             dearest = max(dearest, worst(price, bound.input, bound.output))
-    return Need(bound.input + bound.output, dearest)
+    return Need(bound.input + bound.output, min(dearest, _MOST_MICRO))
 
 
 class Ticket:

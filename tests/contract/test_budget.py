@@ -215,6 +215,28 @@ async def test_what_could_pass_the_cap_is_refused_before_it_is_sent(tmp_path: Pa
 
 
 @pytest.mark.bug("K14")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_tokens": 99999999999999999999},
+        {"max_tokens": 2**63 - 1},
+        {"max_completion_tokens": 10**400},
+        {"max_tokens": 5, "n": 10**18},
+        {"max_tokens": 10**18, "n": 10**18, "best_of": 10**30},
+    ],
+)
+async def test_whoever_asks_for_more_than_there_is_is_refused(
+    fields: dict[str, Any], tmp_path: Path
+) -> None:
+    chain = budget(limits=[{"usd": 1, "per": "day"}, {"tokens": 10_000, "per": "day"}])
+    async with chained(tmp_path, chain, config=priced(), m1=[said()]) as (gateway, models):
+        answer = await gateway.post(ask(**fields))
+
+        assert (answer.status_code, models.n()) == (429, 0), answer.text
+        assert answer.json()["error"]["code"] == "budget_exceeded"
+
+
+@pytest.mark.bug("K14")
 async def test_calls_side_by_side_never_hold_more_than_the_cap(tmp_path: Path) -> None:
     chain = budget(limits=[{"tokens": 1000, "per": "day", "scope": "key"}])
     async with chained(tmp_path, chain, m1=[said(tokens=(10, 200), delay_s=0.1)]) as (

@@ -101,6 +101,11 @@ def test_an_answer_is_a_token_for_each_event_and_more_where_events_are_large(
         ({}, None),
         ({"max_tokens": "5", "n": [1]}, None),
         ({"max_tokens": 0}, None),
+        ({"max_tokens": 100.0}, 100),
+        ({"max_tokens": 2**63 - 1}, 10**9),
+        ({"max_tokens": 10**20 - 1}, 10**9),
+        ({"max_tokens": 9, "n": 10**18}, 10**9),
+        ({"max_tokens": 1e300, "n": 2**64}, 10**9),
     ],
 )
 def test_what_a_body_asks_for_is_read(fields: dict[str, Any], asked: int | None) -> None:
