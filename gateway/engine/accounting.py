@@ -11,7 +11,7 @@ from gateway.core.call import NOTHING_CHARGED, AttemptHook, AttemptView, Charge,
 from gateway.core.ledger import ESTIMATED, EXACT, UNCERTAIN, Book, LedgerRow
 from gateway.core.money import Price, cost
 from gateway.core.scope import digest
-from gateway.core.sizing import STRICT, USUAL, answer_tokens, prompt_tokens
+from gateway.core.sizing import STRICT, USUAL, answer_tokens, asked_answers, prompt_tokens
 from gateway.core.usage import Usage
 from gateway.telemetry.cells import Counter
 from gateway.telemetry.metrics import Metrics
@@ -22,6 +22,12 @@ _UNREAD = frozenset({"files", "batches", "models", "model"})
 _COUNTED = frozenset({"chat", "completions", "embeddings"})
 """Endpoints whose answers say what they used; others may."""
 _ANSWERED = frozenset({"chat", "completions"})
+_AROUND_BYTES = 1024
+"""Bytes around the text of a whole answer, at most as is usual."""
+_LONG_TOKEN_BYTES = 8
+"""More bytes than text has for one token, on the average."""
+_MUCH_BESIDE = b'"logprobs"'
+"""What is asked for where answers are many times longer than their text."""
 _MILLION = 1e6
 _NO_USAGE = Usage()
 _ZERO = Usage(0, 0)
@@ -156,8 +162,23 @@ def _estimate(
     if endpoint in _ANSWERED:
         events = facts.watcher.events if facts.watcher is not None else 0
         seen = min(answer_tokens(events, facts.received, caution), most_out)
-        output = max(usage.output or 0, seen)
+        output = max(
+            usage.output or 0, seen, 0 if bound is None else _made(facts, events, most_out)
+        )
     return _charge(ESTIMATED, usage._replace(input=prompt, output=output), price)
+
+
+def _made(facts: Facts, events: int, most: int) -> int:
+    """Return the tokens that were surely made where they may be more than was asked for; else 0.
+
+    An event with content is a token at least; one to begin and one to end each answer, the usage and one more hold
+    none.
+    """
+    if facts.watcher is not None:
+        return events - 2 * asked_answers(facts.body) - 2 if events > most else 0
+    if isinstance(facts.body, bytes) and _MUCH_BESIDE in facts.body:
+        return 0
+    return max(0, facts.received - _AROUND_BYTES) // _LONG_TOKEN_BYTES
 
 
 def _charge(kind: str, usage: Usage, price: Price | None) -> Charge:

@@ -143,6 +143,26 @@ def test_under_a_strict_budget_a_cut_call_is_charged_the_most_it_can_have_cost()
         assert (charge.usage.input, charge.usage.output) == charged
 
 
+@pytest.mark.bug("K14", "K15")
+@pytest.mark.parametrize(
+    ("seen", "output"),
+    [
+        (Seen(watcher=Watched(None, 500), received=500 * 200), 496),
+        (Seen(body=BODY[:-1] + b',"n":3}', watcher=Watched(None, 500)), 492),
+        (Seen(watcher=Watched(None, 103), received=103 * 200), 100),
+        (Seen(received=1024 + 8 * 700), 700),
+        (Seen(received=1024 + 8 * 99), 100),
+        (Seen(body=BODY[:-1] + b',"logprobs":true}', received=90_000), 100),
+    ],
+    ids=["stream", "answers side by side", "as asked", "whole", "whole as asked", "logprobs"],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_was_made_beyond_what_was_asked_is_charged(
+    seen: Seen, output: int, whole: bool
+) -> None:
+    assert charge_for("chat", seen, PRICE, (400, 100), whole=whole).usage.output == output
+
+
 @pytest.mark.bug("K16")
 def test_a_call_without_a_price_is_marked_and_never_free() -> None:
     charge = charge_for("chat", Seen(usage=USAGE), None, None, whole=True)
