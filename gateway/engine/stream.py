@@ -10,6 +10,7 @@ from gateway.core.needs import Needs
 from gateway.core.reply import BeforeEnd
 from gateway.core.usage import Usage
 from gateway.dialects.base import Watcher
+from gateway.dialects.sse import split_events
 from gateway.engine.attempt import Attempt
 from gateway.engine.refusal import Refusal, refuse_in_stream
 from gateway.upstream.client import Answer, Headers
@@ -112,14 +113,9 @@ class EventStream:
     async def _pull(self) -> bytes:
         if self._failure is not None:
             raise self._failure
-        answer, watcher = self._answer, self._watcher
-        meter = self._attempt.meter
+        answer, watcher, attempt = self._answer, self._watcher, self._attempt
+        meter, why = attempt.meter, ""
         while True:
-            if meter is not None and self._is_due(meter):
-                attempt = self._attempt
-                why = await meter.more(watcher.events, attempt.received)
-                if why:
-                    return self._cut_short(why)
             data = await answer.read()
             if not data:
                 rest = watcher.end(answer.complete)
@@ -127,8 +123,11 @@ class EventStream:
                     return self._break(rest)
                 self._finish()
                 return rest
-            self._attempt.received += len(data)
-            out = watcher.feed(data)
+            if meter is None or self._fits(meter, data):
+                attempt.received += len(data)
+                out = watcher.feed(data)
+            else:
+                out, why = await self._feed_slowly(meter, data)
             if watcher.real:
                 answer.touch()
             if watcher.error is not None:
@@ -136,13 +135,36 @@ class EventStream:
             if watcher.done:
                 self._finish()
                 return out
+            if why:
+                return out + self._cut_short(why, out)
             if out:
                 return out
 
-    def _is_due(self, meter: Meter) -> bool:
-        return self._watcher.events >= meter.at or self._attempt.received >= meter.at_bytes
+    def _fits(self, meter: Meter, data: bytes) -> bool:
+        """Tell whether the meter need not be asked, however many events these bytes bring."""
+        return (
+            self._watcher.events + data.count(b"data") < meter.at
+            and self._attempt.received + len(data) < meter.at_bytes
+        )
 
-    def _cut_short(self, why: str) -> bytes:
+    async def _feed_slowly(self, meter: Meter, data: bytes) -> tuple[bytes, str]:
+        """Feed event by event up to where the meter ends the answer; returns what may go out, and why it ends."""
+        attempt, watcher = self._attempt, self._watcher
+        out: list[bytes] = []
+        for piece in split_events(data):
+            attempt.received += len(piece)
+            out.append(watcher.feed(piece))
+            if watcher.real:
+                self._answer.touch()
+            if watcher.done or watcher.error is not None:
+                continue  # what comes behind is counted there
+            if watcher.events >= meter.at or attempt.received >= meter.at_bytes:
+                why = await meter.more(watcher.events, attempt.received)
+                if why:
+                    return b"".join(out), why
+        return b"".join(out), ""
+
+    def _cut_short(self, why: str, began: bytes) -> bytes:
         """End an answer that may not go on: complete for the caller, with the reason that it is no longer."""
         attempt, watcher = self._attempt, self._watcher
         attempt.run.warn(why)
@@ -150,7 +172,9 @@ class EventStream:
         attempt.end("budget_exceeded")
         self._answer.abort()
         dialect = attempt.target.account.dialect
-        return dialect.cut_short(attempt.run.endpoint, self._began, watcher.open_choices, why)
+        return dialect.cut_short(
+            attempt.run.endpoint, self._began or began, watcher.open_choices, why
+        )
 
     def _break(self, out: bytes) -> bytes:
         assert self._watcher.error is not None  # noqa: S101  the caller looked

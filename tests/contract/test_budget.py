@@ -419,6 +419,39 @@ async def test_a_provider_that_sends_more_than_asked_is_cut(tmp_path: Path) -> N
         assert answer.text.endswith("data: [DONE]\n\n")
 
 
+@pytest.mark.bug("K14", "K15")
+@pytest.mark.parametrize("estimate", ["worst_case", "expected"])
+async def test_however_much_comes_at_once_no_more_than_the_bound_is_passed_on(
+    estimate: str, tmp_path: Path
+) -> None:
+    chain = budget(limits=[{"tokens": 100_000, "per": "day"}], estimate=estimate)
+    burst = Step("ok", " ".join(["word"] * 2000), gap_s=-1)
+    async with chained(tmp_path, chain, m1=[burst]) as (gateway, _):
+        answer = await gateway.post(ask(stream=True, max_tokens=80))
+
+        events = [
+            json.loads(line[6:]) for line in answer.text.splitlines() if line[:7] == "data: {"
+        ]
+        assert 80 <= texts(answer.text).count("word") <= 80 + 10 + 32
+        assert events[-1]["choices"] == [{"index": 0, "delta": {}, "finish_reason": "length"}]
+        assert events[-1]["id"] == "c-1"
+        assert "longer than it was asked" in events[-1]["gateway"]["warnings"][0]
+        assert answer.text.count('finish_reason":"') == 1
+        assert answer.text.endswith("data: [DONE]\n\n")
+        assert (await total(gateway, 1)).tokens >= texts(answer.text).count("word")
+
+
+@pytest.mark.parametrize("estimate", ["worst_case", "expected"])
+async def test_all_that_was_asked_for_may_come_at_once(estimate: str, tmp_path: Path) -> None:
+    chain = budget(limits=[{"tokens": 100_000, "per": "day"}], estimate=estimate)
+    burst = Step("ok", " ".join(["word"] * 2000), gap_s=-1)
+    async with chained(tmp_path, chain, m1=[burst]) as (gateway, _):
+        answer = await gateway.post(ask(stream=True, max_tokens=2000))
+
+    assert texts(answer.text).count("word") == 2000
+    assert "length" not in answer.text
+
+
 async def test_a_stream_within_its_bound_is_not_touched(tmp_path: Path) -> None:
     chain = budget(limits=[{"tokens": 100_000, "per": "day"}], estimate="expected")
     long = Step("ok", " ".join(["word"] * 2000), tokens=(10, 2000), gap_s=0)

@@ -24,7 +24,8 @@ NAMES = ("m1", "m2", "m3")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a model does with one request. `tokens` are prompt and answer, `gap_s` is between chunks.
+    """What a model does with one request. `tokens` are prompt and answer, `gap_s` is between chunks;
+    below 0: all of them are sent as one piece.
 
     `cut` ends a stream after so many chunks with content; -1: before the first.
     """
@@ -177,6 +178,12 @@ async def _stream(peer: Peer, step: Step, model: str, body: Mapping[str, Any]) -
         return chunk(b"data: %b\n\n" % json.dumps({**head, "choices": [choice]}).encode())
 
     await peer.send(STREAM_HEAD, event({"role": "assistant", "content": ""}))
+    if step.gap_s < 0:
+        words = step.text.split(" ")
+        deltas = [{"content": f" {word}" if number else word} for number, word in enumerate(words)]
+        await peer.send(b"".join([*map(event, deltas), event({}, "stop")]))
+        await peer.send(chunk(b"data: [DONE]\n\n"), LAST_CHUNK)
+        return True
     for number, word in enumerate(step.text.split(" ")):
         if step.cut and number == max(step.cut, 0):
             peer.rst()
