@@ -93,6 +93,8 @@ class Compiler:
             secrets=self._redactor,
             reasoning_outside=row.quirks.reasoning == "outside",
         )
+        guard, bounds = breaker_rules(entry.breaker), places_rules(entry.concurrency)
+        host = host_of(entry, base_url)
         return Account(
             name=name,
             row=row,
@@ -104,13 +106,9 @@ class Compiler:
             hidden_rules=replace(rules, hide_usage=True),
             status_map={int(http): Status[word] for http, word in entry.status_map.items()},
             health_of=partial(
-                self._health.target,
-                name,
-                base_url=base_url,
-                rules=breaker_rules(entry.breaker),
-                bounds=places_rules(entry.concurrency),
-                host=host_of(entry, base_url),
+                self._health.target, name, base_url=base_url, rules=guard, bounds=bounds, host=host
             ),
+            names=self._health.names(name, base_url, rules=guard, bounds=bounds, host=host),
         )
 
     def _key(

@@ -1,7 +1,7 @@
 """What a request finds ready: models, targets and credentials, checked and compiled at load."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gateway.chain.compiled import BARE, Chain
@@ -14,6 +14,7 @@ from gateway.dialects.base import Dialect, StreamRules
 from gateway.providers.base import Provider
 from gateway.upstream.client import Answer, Body, Headers
 from gateway.upstream.health import KeyHealth, TargetHealth
+from gateway.upstream.names import Names
 
 _NOTHING = codec.Raw(b"null")
 
@@ -40,7 +41,7 @@ class Key:
 class Account:
     """A configured provider: its row, its credentials, its limits. `name` is the operator's name for it.
 
-    `health_of` returns what is known of one of its models.
+    `health_of` returns what is known of one of its configured models, `names` of those that callers name.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Account:
     status_map: Mapping[int, Status]
     tariff: Tariff = NO_TARIFF
     health_of: Callable[[str], TargetHealth] = TargetHealth
+    names: Names = field(default_factory=Names)
 
     def with_first_key(self) -> "Account":
         """Return this account with its first credential alone."""
@@ -83,13 +85,27 @@ class Target:
             return asked[model.prefix.rfind("/") + 1 :]
         return self.model.replace("*", asked[len(model.prefix) : len(asked) - len(model.suffix)])
 
+    def named(self, model: "Model", asked: str) -> "Target":
+        """Return this target with what is known of the one name that it serves to a caller."""
+        if "*" not in self.model:
+            return self
+        health = self.account.names.of(self.health, self.served(model, asked))
+        return Target(self.account, self.model, self.weight, self.params, health, self.label)
+
+    def at(self, model: "Model", name: str) -> "Target":
+        """Return this target for one name that the configuration gives."""
+        if "*" not in self.model:
+            return self
+        served = self.served(model, name)
+        return replace(self, model=served, health=self.account.health_of(served))
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """A name that clients send, or a pattern with one star, and the targets behind it.
 
     `name` is what metrics and logs show. Limits are tokens, None where unknown; so is `supports`. `prefix` and
-    `suffix` stand around a pattern's star.
+    `suffix` stand around a pattern's star. `is_wide`: a target of it serves names that callers choose.
     """
 
     name: str
@@ -100,6 +116,11 @@ class Model:
     supports: frozenset[str] | None
     prefix: str = ""
     suffix: str = ""
+    is_wide: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        """Work out what every call would ask for."""
+        object.__setattr__(self, "is_wide", any("*" in each.model for each in self.targets))
 
     @property
     def has_facts(self) -> bool:
@@ -108,8 +129,21 @@ class Model:
 
     def at(self, name: str) -> "Model":
         """Return this model, a pattern, for one name that fits it."""
-        named = (replace(target, model=target.served(self, name)) for target in self.targets)
-        return replace(self, name=name, targets=tuple(named), prefix="", suffix="")
+        named = tuple(target.at(self, name) for target in self.targets)
+        return replace(self, name=name, targets=named, prefix="", suffix="")
+
+    def named(self, asked: str) -> "Model":
+        """Return this model with what is known of each target under the name that a caller asked for."""
+        return Model(
+            self.name,
+            tuple([target.named(self, asked) for target in self.targets]),
+            self.balance,
+            self.context_tokens,
+            self.max_output_tokens,
+            self.supports,
+            self.prefix,
+            self.suffix,
+        )
 
     @property
     def usual_output_tokens(self) -> int | None:

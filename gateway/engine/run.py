@@ -49,6 +49,8 @@ class Engine:
         original = cast("Original", call.original)
         if model.has_facts and original.fields is not None:
             require_fit(model, original.fields)
+        if model.is_wide:
+            model = model.named(run.asked)
         failure: UpstreamError | None = None
         for target in order_targets(model, run):
             if run.endpoint not in target.account.row.endpoints:

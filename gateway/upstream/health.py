@@ -14,6 +14,7 @@ from gateway.core import clock
 from gateway.core.probing import LocalPermits, ProbePermits
 from gateway.upstream.breaker import CLOSED, NAMES, Breaker, BreakerRules
 from gateway.upstream.concurrency import ConcurrencyRules, Places
+from gateway.upstream.names import Names
 
 _DECAY_S = 10.0
 _FIRST_GUESS_S = 0.0
@@ -102,7 +103,8 @@ class HostHealth(Guarded):
 class TargetHealth(Guarded):
     """One target: its breaker, its places, and the peak-EWMA of the time to the answer's head.
 
-    It is down with its `host`.
+    It is down with its `host`. One whose model holds a star is the `whole` of its parts: a record for each name
+    that is served, all shown as one.
     """
 
     __slots__ = (
@@ -110,10 +112,13 @@ class TargetHealth(Guarded):
         "_stamp",
         "host",
         "model",
+        "parts",
         "places",
         "provider",
+        "served",
         "turn",
         "waits",
+        "whole",
     )
 
     def __init__(
@@ -129,6 +134,9 @@ class TargetHealth(Guarded):
     ) -> None:
         self.provider = provider
         self.model = model
+        self.served = ""
+        self.whole: TargetHealth | None = None
+        self.parts: WeakSet[TargetHealth] = WeakSet()
         self.host = host or HostHealth(rules=rules)
         self.host.members.add(self)
         show = None if watch is None else self._shown(watch)
@@ -153,6 +161,32 @@ class TargetHealth(Guarded):
         """Calls under way."""
         return self.places.taken
 
+    def part(self, served: str) -> "TargetHealth":
+        """Return a new record for one name that is served; it is shown with this one."""
+        part = TargetHealth(
+            self.provider,
+            self.model,
+            name=f"target:{_digest(self.name, served)}",
+            watch=self._show_part,
+            rules=self.breaker.rules,
+            bounds=self.places.rules,
+            host=self.host,
+        )
+        # The whole shows what befalls the host: once, not for each part.
+        self.host.members.discard(part)
+        part.served, part.whole = served, self
+        part.turn = self.turn
+        self.turn += 1
+        self.parts.add(part)
+        return part
+
+    def leave(self) -> None:
+        """Be no part any more."""
+        if self.whole is not None:
+            self.whole.parts.discard(self)
+            if self.breaker.state or self.places.limit < self.places.rules.most:
+                self.whole.show()
+
     def observe(self, latency_s: float, now: float) -> None:
         """Take one measurement: a peak counts at once, better times win slowly."""
         if latency_s >= self._latency_s:
@@ -176,9 +210,11 @@ class TargetHealth(Guarded):
         """Return plain data for people."""
         calls, failures = self.breaker.counts(now)
         limit = self.places.limit
+        served = {"served": self.served} if self.served else {}
         return {
             "provider": self.provider,
             "model": self.model,
+            **served,
             "state": NAMES[self.state],
             "retry_in_s": round(self.wait_s(now), 3),
             "calls": calls,
@@ -194,9 +230,16 @@ class TargetHealth(Guarded):
         if self.breaker.on_change is not None:
             self.breaker.on_change()
 
+    def _show_part(self, *_: object) -> None:
+        self.show()
+
     def _shown(self, watch: Watch) -> Callable[[], None]:
         def show() -> None:
-            watch(self.provider, self.model, self.state, self.places.limit)
+            state, limit = self.state, self.places.limit
+            for part in tuple(self.parts):
+                state = max(state, part.breaker.state)
+                limit = min(limit, part.places.limit)
+            watch(self.provider, self.model, state, limit)
 
         return show
 
@@ -256,6 +299,7 @@ class HealthBook:
         self._targets = WeakValueDictionary()
         self._keys: WeakValueDictionary[tuple[object, ...], KeyHealth] = WeakValueDictionary()
         self._hosts: WeakValueDictionary[tuple[object, ...], HostHealth] = WeakValueDictionary()
+        self._names: WeakValueDictionary[tuple[object, ...], Names] = WeakValueDictionary()
 
     def target(
         self,
@@ -271,8 +315,8 @@ class HealthBook:
 
         `host` is all that decides whether a connection comes about; empty: the provider is a host of its own.
         """
-        place = (*(host or (provider, base_url)), rules)
-        identity = (provider, model, base_url, rules, bounds, place)
+        place = _place(provider, base_url, host, rules)
+        identity = (model, provider, base_url, rules, bounds, place)
         with self._lock:
             found = self._targets.get(identity)
             if found is not None:
@@ -289,6 +333,34 @@ class HealthBook:
             finalize(found, self._settle, provider, model).atexit = False
             self._settle(provider, model)
         return found
+
+    def names(
+        self,
+        provider: str,
+        base_url: str = "",
+        *,
+        rules: BreakerRules = _RULES,
+        bounds: ConcurrencyRules = _BOUNDS,
+        host: tuple[object, ...] = (),
+    ) -> Names:
+        """Return the records of the names that callers ask of a provider; its configured models keep their own."""
+        identity = (provider, base_url, rules, bounds, _place(provider, base_url, host, rules))
+
+        def configured(model: str) -> TargetHealth | None:
+            return self._targets.get((model, *identity))
+
+        with self._lock:
+            found = self._names.get(identity)
+            if found is None:
+                found = self._names[identity] = Names(configured, self._lock)
+        return found
+
+    def _all(self) -> list[TargetHealth]:
+        """Return every record of a target, those of names last; for whoever holds the lock."""
+        records = list(self._targets.values())
+        for names in list(self._names.values()):
+            records.extend(names.records())
+        return records
 
     def _host(self, place: tuple[object, ...], rules: BreakerRules) -> HostHealth:
         found = self._hosts.get(place)
@@ -343,18 +415,24 @@ class HealthBook:
         """Ask for probes here from now on: with others who ask the same."""
         with self._lock:
             self._permits = permits
-            for record in (*self._targets.values(), *self._keys.values(), *self._hosts.values()):
+            for record in (*self._all(), *self._keys.values(), *self._hosts.values()):
                 record.permits = permits
 
     def describe(self) -> dict[str, Any]:
         """Return all records as plain data: no addresses, no credentials. Callable from any thread."""
         now = clock.monotonic()
         with self._lock:
-            targets, keys = list(self._targets.values()), list(self._keys.values())
+            targets, keys = self._all(), list(self._keys.values())
         return {
             "targets": [each.describe(now) for each in targets],
             "keys": [each.describe(now) for each in keys],
         }
+
+
+def _place(
+    provider: str, base_url: str, host: tuple[object, ...], rules: BreakerRules
+) -> tuple[object, ...]:
+    return (*(host or (provider, base_url)), rules)
 
 
 def _digest(*parts: str) -> str:
