@@ -11,18 +11,16 @@ from gateway.core import clock
 
 _MOST_S = 3600.0
 _TOO_MANY = 429
-_NUMBER = re.compile(rb"[0-9]{1,15}(\.[0-9]{1,9})?\Z")
-_PART = re.compile(rb"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|us|[dhms])")
-_DURATION = re.compile(rb"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|[dhms]))+\Z")
+_NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?\Z")
+_PART = re.compile(rb"([0-9]+(?:\.[0-9]+)?)(ms|us|[dhms])")
+_DURATION = re.compile(rb"(?:[0-9]+(?:\.[0-9]+)?(?:ms|us|[dhms]))+\Z")
 _UNITS_S = {b"d": 86_400.0, b"h": 3600.0, b"m": 60.0, b"s": 1.0, b"ms": 0.001, b"us": 0.000001}
 _EPOCH_MS, _EPOCH_S = 1e11, 1e9
-_DELAY = re.compile(rb'"retryDelay"\s{0,9}:\s{0,9}"([0-9]{1,9}(?:\.[0-9]{1,9})?)s"')
-_MEMBER = re.compile(
-    rb'"retry_after(?:_seconds)?"\s{0,9}:\s{0,9}"?([0-9]{1,9}(?:\.[0-9]{1,9})?)[",}\s]'
-)
+_DELAY = re.compile(rb'"retryDelay"\s{0,9}:\s{0,9}"([0-9]+(?:\.[0-9]+)?)s"')
+_MEMBER = re.compile(rb'"retry_after(?:_seconds)?"\s{0,9}:\s{0,9}"?([0-9]+(?:\.[0-9]+)?)[",}\s]')
 _WORDS = re.compile(
     rb"(?:try|retry)(?: again)? (?:in|after) "
-    rb"((?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|[dhms]))+|[0-9]{1,9}(?:\.[0-9]{1,9})?)"
+    rb"((?:[0-9]+(?:\.[0-9]+)?(?:ms|us|[dhms]))+|[0-9]+(?:\.[0-9]+)?)"
     rb"( ?(?:ms|milliseconds?|minutes?|hours?|days?))?",
     re.IGNORECASE,
 )

@@ -106,9 +106,26 @@ def test_garbage_is_no_wish(value: str) -> None:
 
 
 @pytest.mark.fault("U-3")
-@pytest.mark.parametrize("value", ["31536000", "999999999999999", "400d"])
+@pytest.mark.parametrize(
+    "value",
+    ["31536000", "999999999999999", "9" * 16, "9" * 400, "9" * 16 + ".5", "400d", "9999999999s"],
+)
 def test_no_wish_is_longer_than_an_hour(value: str) -> None:
     assert wanted({"retry-after": value}) == 3600.0
+
+
+@pytest.mark.fault("U-3")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"retry_after": 99999999999}',
+        b'{"retryDelay": "99999999999s"}',
+        b"try again in 99999999999s",
+        b"retry after 99999999999 seconds",
+    ],
+)
+def test_no_wish_in_a_body_is_too_long_to_count(body: bytes) -> None:
+    assert wanted({}, body) == 3600.0
 
 
 def test_words_and_resets_count_only_where_a_limit_was_met() -> None:
