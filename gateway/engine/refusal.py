@@ -19,6 +19,8 @@ _CODES = {
     Status.UNAVAILABLE: "upstream_unavailable",
 }
 _OBJECTS = frozenset({"files", "batches", "models"})
+_FINAL = frozenset({Status.INVALID_ARGUMENT, Status.NOT_FOUND})
+_TOO_MANY = 429
 _REASONS = {"context": "context", "policy": "content_policy", "quota": "quota"}
 
 
@@ -55,7 +57,7 @@ class Refusal(UpstreamError):
         self.upstream_http = upstream_http
         self.is_credential = is_credential
         self.reason = _REASONS.get(kind, "")
-        if status is Status.INVALID_ARGUMENT or status is Status.NOT_FOUND:
+        if status in _FINAL or (upstream_http == _TOO_MANY and kind == "quota"):
             self.should_retry = False
 
     @property

@@ -44,6 +44,15 @@ def test_what_a_request_holds_is_told_from_what_it_is(
     assert refuse(ACCOUNT, http, said, None, endpoint="chat").reason == reason
 
 
+@pytest.mark.contract("G-STAT-9")
+def test_a_quota_that_is_out_is_not_worth_repeating_and_a_limit_of_a_while_is() -> None:
+    out, limited = ProviderError("", code="insufficient_quota"), ProviderError("slow down")
+
+    assert refuse(ACCOUNT, 429, out, None, endpoint="chat").should_retry is False
+    assert refuse_in_stream(ACCOUNT, out, endpoint="chat").should_retry is False
+    assert refuse(ACCOUNT, 429, limited, None, endpoint="chat").should_retry is not False
+
+
 @pytest.mark.contract("G-STAT-6")
 def test_no_error_is_fine() -> None:
     generous = replace(ACCOUNT, status_map={500: Status.OK})
