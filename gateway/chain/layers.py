@@ -1,6 +1,6 @@
 """From chain entries to built layers, and from layers to plans: once per tenant, at load."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from gateway.chain.compiled import Chain, nowhere
 from gateway.chain.hooks import check_hooks
 from gateway.chain.onion import Layer
-from gateway.chain.order import REJECT, Finding, check_order
+from gateway.chain.order import REJECT, WARN, Finding, check_order
 from gateway.chain.pending import PENDING
 from gateway.chain.plan import Model
 from gateway.chain.plugin import build_foreign, installed, load_file, load_installed
@@ -193,6 +193,13 @@ class ChainBuilder:
         place = entry.places.get(option.partition(".")[0], entry.place)
         path = ".".join(filter(None, (entry.path, option)))
         self.mistakes.append(Mistake(place.file, place.line, place.column, path, message))
+
+    def warnings(self) -> Iterator[str]:
+        """Yield one line for each thing that is allowed and likely not meant, with its tenant or agent."""
+        for name in sorted(self.findings):
+            for finding in self.findings[name]:
+                if finding.rule.result == WARN:
+                    yield f"tenant {name}: {finding}"
 
     def finish(self) -> None:
         """Raise ConfigError when anything was wrong."""

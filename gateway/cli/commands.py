@@ -10,7 +10,7 @@ from gateway.chain import explain
 from gateway.chain.layers import check_chains, known_middleware
 from gateway.chain.pending import PROTECTING
 from gateway.cli.keys import run_keys
-from gateway.config.errors import ConfigError, Mistake
+from gateway.config.errors import ConfigError
 from gateway.config.files import Files
 from gateway.config.key_settings import KeySettings, load_key_settings
 from gateway.config.loader import load
@@ -71,15 +71,14 @@ def load_tree(
 
 def _check(options: argparse.Namespace) -> int:
     try:
-        check_chains(load_tree(options.path))
-        mistakes: Sequence[Mistake] = ()
+        warnings = check_chains(load_tree(options.path)).warnings()
     except ConfigError as error:
-        mistakes = error.mistakes
-    for mistake in mistakes:
-        print(mistake)
-    if mistakes:
-        print(f"{len(mistakes)} mistake(s)", file=sys.stderr)
+        for mistake in error.mistakes:
+            print(mistake)
+        print(f"{len(error.mistakes)} mistake(s)", file=sys.stderr)
         return MISTAKE
+    for warning in warnings:
+        print(f"warning: {warning}")
     print("no mistakes")
     return FINE
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gateway import app
+from gateway.chain.layers import check_chains
 from gateway.chain.pending import pending_notes
 from gateway.cli.keys import make_key
 from gateway.cli.welcome import welcome
@@ -22,6 +23,7 @@ _log = logging.getLogger("gateway")
 _TENANT = "default"
 _FIRST_KEY = "first"
 _SHOWN_MODELS = 12
+_SHOWN_WARNINGS = 12
 _EXAMPLE = "echo"
 _MISTAKE = 1
 
@@ -92,7 +94,7 @@ class _Announcement:
             key=self._key,
             models=shown,
             example=example,
-            notes=(*self._tree.notes, *pending_notes(self._tree), *_apart_notes(self._tree)),
+            notes=_notes(self._tree),
             can_make=not _in_memory(self._tree),
         )
         if _show(text):
@@ -139,6 +141,16 @@ def _in_memory(tree: Tree) -> bool:
 def _is_apart(tree: Tree) -> bool:
     """Tell whether no worker knows a key that is made here."""
     return _in_memory(tree) and tree.server.workers > 1
+
+
+def _notes(tree: Tree) -> Iterator[str]:
+    yield from tree.notes
+    yield from pending_notes(tree)
+    yield from _apart_notes(tree)
+    warnings = list(check_chains(tree).warnings())
+    yield from warnings[:_SHOWN_WARNINGS]
+    if len(warnings) > _SHOWN_WARNINGS:
+        yield f"and {len(warnings) - _SHOWN_WARNINGS} more of these: `gateway check` tells all"
 
 
 def _apart_notes(tree: Tree) -> Iterator[str]:

@@ -81,6 +81,29 @@ def test_check_accepts_a_good_configuration(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "no mistakes")
 
 
+def test_check_warns_of_what_is_likely_not_meant(tmp_path: Path) -> None:
+    path = written(tmp_path, {**configuration(), "defaults": {"chain": [{"budget": {}}]}})
+
+    done = run_cli("check", path, folder=tmp_path)
+
+    *warnings, last = done.stdout.splitlines()
+    assert (done.returncode, last) == (0, "no mistakes")
+    assert warnings
+    for line in warnings:
+        assert line.startswith("warning: tenant ")
+        assert "budget does nothing: give it limits" in line
+
+
+def test_serve_tells_at_its_start_what_is_likely_not_meant(tmp_path: Path) -> None:
+    config = {**configuration(), "defaults": {"chain": [{"budget": {}}]}}
+
+    with run_gateway(config, tmp_path) as gateway:
+        shown = gateway.process.out
+
+    assert "  note: tenant " in shown
+    assert "budget does nothing: give it limits" in shown
+
+
 @pytest.mark.parametrize("command", ["check", "serve"])
 def test_every_mistake_is_told_with_its_place(command: str, tmp_path: Path) -> None:
     path = written(tmp_path, MISTAKEN)
@@ -97,7 +120,7 @@ def test_every_mistake_is_told_with_its_place(command: str, tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["budget", "limits", "guardrail", "tool_approval"])
+@pytest.mark.parametrize("kind", ["guardrail", "tool_approval"])
 def test_what_would_protect_somebody_is_refused_as_such(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, {**configuration(), "defaults": {"chain": [kind, "retri"]}})
 
