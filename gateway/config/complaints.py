@@ -1,7 +1,8 @@
 """Turns what the models refuse into mistakes: place, plain words, the nearest name, no values."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -11,6 +12,7 @@ from gateway.config.errors import Mistake, Path, did_you_mean, mistake
 from gateway.config.node import Node, View
 
 _KEY = "[key]"
+_MUST = "must be "
 _WORDS: Mapping[str, str] = {
     "string_type": "must be text",
     "int_type": "must be a whole number",
@@ -41,37 +43,91 @@ _BOUNDS = {
 }
 
 
+class _Fault(NamedTuple):
+    """One refusal at its plain path: without the names of the forms that a value may have.
+
+    `union` is the way to the value that may have several forms, None when there is none on the path; `deep`: the
+    refusal is of something inside such a value. `kind` is the model that should be around the refused value.
+    """
+
+    detail: ErrorDetails
+    path: Path
+    union: Path | None
+    deep: bool
+    kind: object
+
+
 def complaints(error: ValidationError, root: View, model: type[BaseModel]) -> list[Mistake]:
     """Return one mistake for each thing a model refused in the tree below `root`."""
+    details = error.errors(include_url=False, include_context=True, include_input=False)
+    faults = [_fault(detail, model) for detail in details]
+    # Of a value with several forms what is wrong inside it says more than which forms there are.
+    opened = {fault.union for fault in faults if fault.deep}
+    flat: dict[Path, list[ErrorDetails]] = {}
     found: list[Mistake] = []
-    for detail in error.errors(include_url=False, include_context=True, include_input=False):
-        location = detail["loc"]
-        about_key = bool(location) and location[-1] == _KEY
-        path: Path = location[:-1] if about_key else location
-        view, missing = _nearest(root, path)
-        # A list is also called too short when its members were refused.
-        if detail["type"] == "too_short" and not missing and view.node.value:
+    for fault in faults:
+        if fault.union is not None and not fault.deep:
+            flat.setdefault(fault.union, []).append(fault.detail)
+    for fault in faults:
+        if fault.union is not None and not fault.deep:
+            forms = flat.pop(fault.union, None)
+            if forms is not None and fault.union not in opened:
+                view, missing = _nearest(root, fault.union)
+                words = _words_of_forms(forms, view.node)
+                found.append(mistake(view.node.place, (*view.path, *missing), words))
             continue
-        found.append(
-            _complaint(detail, view, missing, _known_keys(model, path[:-1]), about_key=about_key)
-        )
+        view, missing = _nearest(root, fault.path)
+        # A list is also called too short when its members were refused.
+        if fault.detail["type"] == "too_short" and not missing and view.node.value:
+            continue
+        found.append(_complaint(fault, view, missing))
     return found
 
 
-def _complaint(
-    detail: ErrorDetails, view: View, missing: Path, known: list[str], *, about_key: bool
-) -> Mistake:
+def _fault(detail: ErrorDetails, model: type[BaseModel]) -> _Fault:
+    """Follow a location through the model, past the names of forms in it."""
+    location = detail["loc"][:-1] if detail["loc"][-1:] == (_KEY,) else detail["loc"]
+    path: Path = ()
+    union: Path | None = None
+    kind: object = model
+    around: object = model
+    for part in location:
+        forms = _forms(kind)
+        if len(forms) > 1:
+            union = path if union is None else union
+            kind = _form(forms, part)
+            continue
+        path = (*path, part)
+        around, kind = kind, _step(kind, part)
+    return _Fault(detail, path, union, union is not None and len(path) > len(union), around)
+
+
+def _complaint(fault: _Fault, view: View, missing: Path) -> Mistake:
     """Return the mistake at the deepest value that is there; `missing` is the way below it."""
-    node, path = view.node, view.path
+    detail, node, path = fault.detail, view.node, (*view.path, *missing)
+    place = node.place if missing else node.key_place
     if detail["type"] == "extra_forbidden":
-        near = did_you_mean(str(path[-1]), known)
-        return mistake(node.key_place, path[:-1], f'unknown key "{path[-1]}"{near}')
-    if about_key:
-        return mistake(node.key_place, path[:-1], f'the name "{path[-1]}" {_words(detail, node)}')
+        near = did_you_mean(str(path[-1]), _keys(fault.kind))
+        return mistake(place, path[:-1], f'unknown key "{path[-1]}"{near}')
+    if detail["loc"][-1:] == (_KEY,):
+        return mistake(place, path[:-1], f'the name "{path[-1]}" {_words(detail, node)}')
     if detail["type"] == "missing":
         place = node.key_place if node.key_place.file else node.place
-        return mistake(place, path, f'the key "{missing[-1]}" is missing')
-    return mistake(node.place, (*path, *missing), _words(detail, node))
+        return mistake(place, view.path, f'the key "{missing[-1]}" is missing')
+    return mistake(node.place, path, _words(detail, node))
+
+
+def _words_of_forms(details: Sequence[ErrorDetails], node: Node) -> str:
+    """Return one sentence for a value that has none of its forms."""
+    words = [_words(detail, node) for detail in details if detail["type"] != "literal_error"]
+    ruled = [each for each in words if not each.startswith(_MUST)]
+    if ruled:
+        return ruled[0]
+    forms = " or ".join(dict.fromkeys(each.removeprefix(_MUST) for each in words))
+    contexts = [each.get("ctx", {}) for each in details if each["type"] == "literal_error"]
+    choices = " or ".join(str(context["expected"]) for context in contexts)
+    near = "".join(_near_choice(node, context) for context in contexts)
+    return f"{_MUST}{', or '.join(filter(None, (choices, forms)))}{near}"
 
 
 def _words(detail: ErrorDetails, node: Node) -> str:
@@ -116,15 +172,32 @@ def _member(view: View, at: int) -> View | None:
     return entries[at] if at < len(entries) else None
 
 
-def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
-    """Return the keys that the model at a path knows."""
-    kind: Any = model
-    for part in path:
-        kind = _step(kind, part)
+def _keys(kind: object) -> list[str]:
+    """Return the keys that a model knows."""
     kind = _plain(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return [field.alias or name for name, field in kind.model_fields.items()]
     return []
+
+
+def _forms(kind: object) -> tuple[object, ...]:
+    """Return the forms that a value may have, None aside: several where the location names one of them."""
+    kind = _plain(kind)
+    if get_origin(kind) not in {Union, UnionType}:
+        return (kind,)
+    return tuple(each for each in get_args(kind) if each is not NoneType)
+
+
+def _form(forms: Sequence[object], name: str | int) -> object:
+    """Return the form of a name: a model's is its own; of others the first."""
+    plain = [_plain(each) for each in forms]
+    named = [each for each in plain if _is_model(each) and getattr(each, "__name__", "") == name]
+    others = [each for each in plain if not _is_model(each)]
+    return next(iter((*named, *others)), None)
+
+
+def _is_model(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _step(kind: object, part: str | int) -> object:
@@ -139,12 +212,12 @@ def _step(kind: object, part: str | int) -> object:
 
 
 def _plain(kind: object) -> object:
-    """Return a type without its annotations and without None."""
+    """Return a type without its annotations and without None beside a single form."""
     while True:
         arguments = get_args(kind)
         if get_origin(kind) is Annotated:
             kind = arguments[0]
-        elif type(None) in arguments:
-            kind = next(each for each in arguments if each is not type(None))
+        elif NoneType in arguments and len(arguments) == 2:
+            kind = next(each for each in arguments if each is not NoneType)
         else:
             return kind
