@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_check_warns_of_what_is_likely_not_meant(tmp_path: Path) -> None:
 
 
 def test_serve_tells_at_its_start_what_is_likely_not_meant(tmp_path: Path) -> None:
-    config = {**configuration(), "defaults": {"chain": [{"budget": {}}]}}
+    config: dict[str, Any] = {**configuration(), "defaults": {"chain": [{"budget": {}}]}}
 
     with run_gateway(config, tmp_path) as gateway:
         shown = gateway.process.out

@@ -36,8 +36,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"budget": {"on_exceeded": "warm"}},
-        "budget.on_exceeded: must be 'abort' or 'warn', or a block of keys"
-        + ' (did you mean "warn"?)',
+        """budget.on_exceeded: must be 'abort' or 'warn', or a block of keys (did you mean "warn"?)""",
     ),
     (
         {"budget": {"on_exceeded": {"fallback": 3}}},
