@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from gateway.core import clock, codec
 from gateway.core.call import AttemptView, Call, ModelRef, Run
 from gateway.core.counting import Counters, Verdict
-from gateway.core.errors import GatewayError, StoreError
+from gateway.core.errors import StoreError
 from gateway.core.lease import MICRO, TOKENS, used_of
 from gateway.core.reply import Reply
 from gateway.core.scope import Scope, digest
 from gateway.middleware.base import Build, Proceed
 from gateway.middleware.caps import Cap
 from gateway.middleware.meter import StreamMeter
-from gateway.middleware.telling import Refusal, Telling
+from gateway.middleware.telling import Refusal, Telling, unpriced
 from gateway.middleware.ticket import Need, Ticket, bound_of, need_of
 from gateway.middleware.windows import StoreClock
 
@@ -127,7 +127,7 @@ class Admission:
     def _unpriced(self, run: Run, name: str) -> None:
         for part in self._priced:
             if part.unpriced == "refuse" and not part.shadow:
-                raise GatewayError("unpriced_model", details={"middleware": part.id})
+                raise unpriced(name, part.id)
             start = f"{part.id}: the price of "
             if not part.shadow and not any(each.startswith(start) for each in run.warnings):
                 run.warn(f"{start}{name} is not known: only tokens are counted")
@@ -256,7 +256,7 @@ class Admission:
         hold = ticket.holds[place]
         ends_s = hold.window.end - verdict.now_ms / 1000 if hold.window.end else 0.0
         used = verdict.used[place] if place < len(verdict.used) else 0
-        return Refusal(self.caps[place], used, hold.amount, ends_s)
+        return Refusal(self.caps[place], used, hold.amount, ends_s, offline=ticket.is_local)
 
     async def _queue(self, ticket: Ticket, refusal: Refusal) -> Refusal | None:
         """Wait for room as long as the layer without it says."""

@@ -20,6 +20,7 @@ from gateway.middleware.admission import Part
 from gateway.middleware.admitting import Admitting
 from gateway.middleware.base import Build, OptionError, Options, Proceed
 from gateway.middleware.caps import Cap, RunCap
+from gateway.middleware.telling import unpriced
 from gateway.middleware.windows import Calendar
 
 Per = Literal["run", "session", "minute", "hour", "day", "week", "month", "total"]
@@ -47,7 +48,7 @@ class Limit(Block):
 
     def cap(self) -> RunCap:
         """Return unit and amount."""
-        return _cap_of(self.tokens, self.usd)[0]
+        return _cap_of(self.tokens, self.usd, "limits")[0]
 
 
 class Contract(Block):
@@ -138,7 +139,10 @@ class Budget(Admitting):
         super().__init__(options, build, part)
         per_run = [limit.cap() for limit in options.limits if limit.per == "run"]
         self._run_caps = (*per_run, *_cap_of(options.max_tokens, options.max_cost_usd))
-        self._contract = options.contract
+        self._contract = contract = options.contract
+        self._contract_caps = (
+            _cap_of(contract.max_tokens, contract.max_cost_usd, "contract") if contract else ()
+        )
         self._unpriced = options.unpriced
         self._tenant = build.tenant
         self._counter = build.ports.metrics.counter
@@ -167,7 +171,7 @@ class Budget(Admitting):
             run.asked
         ):
             if self._unpriced == "refuse" and not self.shadow:
-                raise GatewayError("unpriced_model", details={"middleware": self.id})
+                raise unpriced(call.model.name, self.id)
             text = (
                 f"{self.id}: the price of {call.model.name} is not known: only tokens are counted"
             )
@@ -206,7 +210,7 @@ class Budget(Admitting):
                 cap.shown(cap.limit),
                 cap.shown(cost_micro if cap.unit == MICRO else tokens),
             )
-            for cap in _cap_of(contract.max_tokens, contract.max_cost_usd)
+            for cap in self._contract_caps
         ]
         if contract.max_latency_ms is not None:
             limits.append((_LATENCY, contract.max_latency_ms, took_ms))
@@ -246,13 +250,19 @@ def cap_word(cap: RunCap) -> str:
     return "usd" if cap.unit == MICRO else "tokens"
 
 
-def _cap_of(tokens: int | None, usd: Decimal | None) -> tuple[RunCap, ...]:
+def _cap_of(
+    tokens: int | None, usd: Decimal | None, field: str = "max_cost_usd"
+) -> tuple[RunCap, ...]:
     found: list[RunCap] = []
     if tokens is not None:
         found.append(RunCap(TOKENS, tokens))
     if usd is not None:
         # Rounded down: a cap that cannot be written in micro-dollars is kept rather than exceeded.
-        found.append(RunCap(MICRO, micro(usd) - (usd * 1_000_000 % 1 > 0)))
+        limit = micro(usd) - (usd * 1_000_000 % 1 > 0)
+        if usd and not limit:
+            message = f"{usd:f} dollars are too little to be counted: write 0.000001 or more"
+            raise OptionError(message, field)
+        found.append(RunCap(MICRO, limit))
     return tuple(found)
 
 

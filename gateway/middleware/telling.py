@@ -12,15 +12,23 @@ from gateway.telemetry.cells import Gauge
 from gateway.telemetry.metrics import Metrics
 
 _RATE = b"x-ratelimit-"
+_OFFLINE = (
+    "The store of budgets cannot be reached, and what may be spent until it is back is used up or too little for "
+    "this call."
+)
 
 
 class Refusal(NamedTuple):
-    """The cap without room, what counts on it, what was to be reserved, and the seconds until its window ends."""
+    """The cap without room, what counts on it, what was to be reserved, and the seconds until its window ends.
+
+    `offline`: the store of budgets is down, and what this process may spend meanwhile has no room.
+    """
 
     cap: Cap
     used: int
     amount: int
     ends_s: float
+    offline: bool = False
 
 
 class Telling:
@@ -59,16 +67,11 @@ class Telling:
         details["limit"] = cap.shown(cap.limit)
         details["actual"] = cap.shown(refusal.used)
         counter = self._metrics.counter
+        if cap.is_sized:
+            details["needed"] = cap.shown(refusal.amount)
         if cap.kind == "budget":
             counter("gateway_budget_rejections_total", self._tenant, cap.layer, cap.word).inc()
-            details["needed"] = needed = cap.shown(refusal.amount)
-            message = ""
-            if refusal.used < cap.limit:
-                message = (
-                    f"This call may need up to {needed} {cap.word}, which does not fit into what is left of its "
-                    "budget. A smaller `max_tokens` needs less."
-                )
-            return GatewayError("budget_exceeded", message, details=details)
+            return _over_budget(refusal, details)
         counter("gateway_limit_rejections_total", self._tenant, cap.layer, cap.word).inc()
         wait_s = max(0.001, refusal.ends_s) if cap.unit != RUNNING else 1.0
         return GatewayError("limit_exceeded", retry_after_s=wait_s, details=details)
@@ -110,6 +113,26 @@ class Telling:
                 amount = f"{cap.shown(cap.limit)} {cap.word} per {cap.per}"
                 run.warn(f"{cap.layer}: {code}: more than {amount}")
         return told
+
+
+def unpriced(model: str, layer: str) -> GatewayError:
+    """Return the refusal of a model whose price is not known."""
+    message = f"The price of {model} is not known, so that its budget cannot be kept."
+    return GatewayError("unpriced_model", message, details={"middleware": layer, "model": model})
+
+
+def _over_budget(refusal: Refusal, details: Mapping[str, object]) -> GatewayError:
+    if refusal.offline:
+        error = GatewayError("budget_exceeded", _OFFLINE, retry_after_s=1.0, details=details)
+        error.should_retry = True
+        return error
+    message = ""
+    if refusal.used < refusal.cap.limit:
+        message = (
+            f"This call may need up to {details['needed']} {refusal.cap.word}, which does not fit into what is "
+            "left of its budget. A smaller `max_tokens` needs less."
+        )
+    return GatewayError("budget_exceeded", message, details=details)
 
 
 def _duration(seconds: int) -> bytes:

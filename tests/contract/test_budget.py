@@ -137,6 +137,7 @@ async def test_a_model_without_a_price_is_refused_under_a_cap_of_dollars(
         answer = await gateway.post(ask())
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unpriced_model")
+    assert "m1" in answer.json()["error"]["message"]
     assert models.n() == 0
 
 
@@ -313,6 +314,9 @@ async def test_in_shadow_a_budget_is_counted_and_refuses_nothing(tmp_path: Path)
         ({"limits": [{"usd": 1, "per": "day"}], "timezone": "Mars/Base"}, "time zone"),
         ({"on_exceeded": {"fallback": "m9"}}, "R-22"),
         ({"max_token": 1}, "max_tokens"),
+        ({"limits": [{"usd": 0.0000001, "per": "day"}]}, "0.000001 or more"),
+        ({"max_cost_usd": 0.0000009}, "0.000001 or more"),
+        ({"contract": {"max_cost_usd": 0.0000009}}, "0.000001 or more"),
     ],
 )
 async def test_a_mistake_in_its_options_stops_the_start(

@@ -239,6 +239,38 @@ async def test_or_a_share_of_each_cap_in_each_process_settled_once_the_store_is_
     assert list(purse.held.values()) == [(60, 0)]
 
 
+@pytest.mark.fault("RS-2")
+async def test_whoever_is_refused_for_want_of_the_store_is_told_to_come_back() -> None:
+    purse = Purse(on_state_down="open")
+    assert isinstance(purse.counters, Down)
+    purse.counters.down = True
+    layer = purse.layer("budget", **tokens(5000))  # 2 %: 100
+    spender = Spender(call_of(max_tokens=100))
+
+    assert await spender.go(layer) == "budget_exceeded"
+    assert spender.error.message.startswith("The store of budgets cannot be reached")
+    assert (spender.error.should_retry, spender.error.retry_after_s) == (True, 1.0)
+
+    purse.counters.down = False
+    spender = Spender(call_of(max_tokens=9000))
+    assert await spender.go(layer) == "budget_exceeded"
+    assert (spender.error.should_retry, spender.error.retry_after_s) == (False, None)
+
+
+async def test_a_refusal_says_what_the_call_needs() -> None:
+    purse = Purse()
+    for layer in (
+        purse.layer("budget", **tokens(50)),
+        purse.layer("limits", tokens={"per_day": 50}),
+    ):
+        await Spender(call_of(max_tokens=9), [(20, 20)]).go(layer)
+        await purse.settle()
+        spender = Spender(call_of(max_tokens=30))
+        assert await spender.go(layer)
+        assert spender.error.details is not None
+        assert spender.error.details["needed"] == 42
+
+
 async def test_limits_hold_in_full_while_the_store_is_down() -> None:
     purse = Purse(on_state_down="open")
     assert isinstance(purse.counters, Down)
