@@ -58,6 +58,31 @@ def test_the_ledger_is_there_after_a_restart(tmp_path: Path) -> None:
         assert report(gateway)["total"]["calls"] == 1
 
 
+def test_what_budgets_have_used_is_shown_right_after_a_restart(tmp_path: Path) -> None:
+    caps = {"limits": [{"tokens": 100_000, "per": "total"}]}
+    config = {
+        **configuration(f"sqlite:{tmp_path}/gateway.db"),
+        "defaults": {"chain": [{"budget": caps}]},
+    }
+
+    def shown(gateway: Gateway) -> Any:
+        with http() as client:
+            return client.get(f"{gateway.admin}/admin/budgets?tenant=team").json()["budgets"]
+
+    with run_gateway(config, tmp_path / "first") as gateway:
+        assert ask(gateway, KEY).status_code == 200
+        wait_for(lambda: report(gateway)["total"]["calls"] == 1, 10, "the call in the ledger")
+        total = report(gateway)["total"]
+        spent = total["input_tokens"] + total["output_tokens"]
+        wait_for(lambda: shown(gateway)[0]["used"] == spent, 10, "the settlement")
+        before = shown(gateway)
+
+    with run_gateway(config, tmp_path / "second") as gateway:
+        assert shown(gateway) == before
+
+    assert before[0]["complete"] is True
+
+
 def test_workers_that_keep_their_own_ledger_are_told_of(tmp_path: Path) -> None:
     config = {**configuration("memory"), "server": {"workers": 2}}
 
