@@ -18,7 +18,7 @@ from gateway.middleware.base import Build, Proceed
 from gateway.middleware.caps import Cap
 from gateway.middleware.meter import StreamMeter
 from gateway.middleware.telling import Refusal, Telling, unpriced
-from gateway.middleware.ticket import Need, Ticket, bound_of, need_of
+from gateway.middleware.ticket import STEP_TOKENS, Bound, Need, Ticket, bound_of, fitting, need_of
 from gateway.middleware.windows import StoreClock
 
 _TRIES = 5
@@ -102,7 +102,7 @@ class Admission:
         run = call.run
         ticket = Ticket(run, run.id + self._suffix, self.caps)
         self._size(ticket, call)
-        refusal = await self._reserve(ticket)
+        refusal = await self._reserve_first(ticket)
         if refusal is not None:
             refusal = await self._queue(ticket, refusal)
         if refusal is not None:
@@ -122,7 +122,8 @@ class Admission:
             self._unpriced(call.run, call.model.name)
         ticket.strict = ticket.likely = need_of(bound, prices)
         if self._likely:
-            ticket.likely = need_of(bound.expected(), prices)
+            ticket.first = STEP_TOKENS
+            ticket.likely = need_of(bound.expected(ticket.first), prices)
 
     def _unpriced(self, run: Run, name: str) -> None:
         for part in self._priced:
@@ -131,6 +132,21 @@ class Admission:
             start = f"{part.id}: the price of "
             if not part.shadow and not any(each.startswith(start) for each in run.warnings):
                 run.warn(f"{start}{name} is not known: only tokens are counted")
+
+    async def _reserve_first(self, ticket: Ticket) -> Refusal | None:
+        """Reserve what a call may cost; where that is only what is likely, as much of it as is left."""
+        refusal = await self._reserve(ticket)
+        for _ in range(_TRIES):
+            if refusal is None or not _is_stepped(refusal.cap):
+                break
+            likely = ticket.bound.expected(ticket.first)
+            first = fitting(likely, ticket.prices, refusal.cap.unit, refusal.left)
+            if not 0 < first < likely.output:
+                break
+            ticket.first = first
+            ticket.likely = need_of(ticket.bound.expected(first), ticket.prices)
+            refusal = await self._reserve(ticket)
+        return refusal
 
     async def _reserve(self, ticket: Ticket) -> Refusal | None:
         """Reserve what a call may cost, all of it or nothing."""
@@ -243,7 +259,7 @@ class Admission:
         here = [
             hold
             if hold.limit is None or cap.kind != "budget"
-            else hold._replace(limit=max(1, hold.limit // _SHARE_OFFLINE), lifted=False)
+            else hold._replace(limit=_offline_limit(hold.limit), lifted=False)
             for cap, hold in zip(self.caps, ticket.holds, strict=True)
         ]
         here = [hold._replace(lifted=False) for hold in here]
@@ -256,7 +272,9 @@ class Admission:
         hold = ticket.holds[place]
         ends_s = hold.window.end - verdict.now_ms / 1000 if hold.window.end else 0.0
         used = verdict.used[place] if place < len(verdict.used) else 0
-        return Refusal(self.caps[place], used, hold.amount, ends_s, offline=ticket.is_local)
+        cap = self.caps[place]
+        limit = _offline_limit(cap.limit) if ticket.is_local and cap.kind == "budget" else cap.limit
+        return Refusal(cap, used, hold.amount, ends_s, limit - used, ticket.is_local)
 
     async def _queue(self, ticket: Ticket, refusal: Refusal) -> Refusal | None:
         """Wait for room as long as the layer without it says."""
@@ -280,7 +298,7 @@ class Admission:
         if model is not None and model.name != call.model.name:
             cheaper = call.copy(model)
             self._size(ticket, cheaper)
-            if await self._reserve(ticket) is None:
+            if await self._reserve_first(ticket) is None:
                 why = "was called, the budget is nearly used up"
                 call.run.warn(f"{refusal.cap.layer}: {model.name} {why}")
                 return cheaper
@@ -300,21 +318,55 @@ class Admission:
                 self._unpriced(run, attempt.served)
             if run.attempts:
                 bound = bound.again(attempt.body)
-            strict, likely = need_of(bound, (price,)), need_of(bound.expected(), (price,))
+            strict = need_of(bound, (price,))
+            likely = need_of(bound.expected(ticket.first), (price,))
             if ticket.pending or run.charges or not strict.within(ticket.strict):
-                await self._grow(ticket, strict, likely)
+                output = min(bound.output, ticket.first, STEP_TOKENS)
+                refusal = await self.stretch(ticket, attempt, bound, strict, output)
+                if refusal is not None:
+                    raise self.telling.error(refusal)
+                strict, likely = ticket.pending[attempt]
         ticket.pending[attempt] = (strict, likely)
         if self._clamps and run.stream and bound.output:
             attempt.meter = StreamMeter(self, ticket, attempt)
 
-    async def _grow(self, ticket: Ticket, strict: Need, likely: Need) -> None:
-        charged = ticket.charged()
-        strict, likely = charged.plus(strict), charged.plus(likely)
-        for other_strict, other_likely in ticket.pending.values():
-            strict, likely = strict.plus(other_strict), likely.plus(other_likely)
-        refusal = await self.extend(ticket, strict, likely)
-        if refusal is not None:
-            raise self.telling.error(refusal)
+    async def stretch(
+        self,
+        ticket: Ticket,
+        attempt: AttemptView,
+        bound: Bound,
+        strict: Need,
+        output: int,
+        held: int = 0,
+    ) -> Refusal | None:
+        """Reserve for one call so much of its answer, or what is left of that where it is more than is `held`.
+
+        Then `first` of the ticket is how much that is, and the call is one of those under way.
+        """
+        prices = (attempt.price,)
+        others_strict = others_likely = ticket.charged()
+        for other, (one, two) in ticket.pending.items():
+            if other is not attempt:
+                others_strict, others_likely = others_strict.plus(one), others_likely.plus(two)
+        refusal: Refusal | None = None
+        for _ in range(_TRIES):
+            expected = bound.expected(output)
+            likely = need_of(expected, prices)
+            all_likely = others_likely.plus(likely)
+            refusal = await self.extend(ticket, others_strict.plus(strict), all_likely)
+            if refusal is None:
+                ticket.first = output
+                ticket.pending[attempt] = (strict, likely)
+                return None
+            unit = refusal.cap.unit
+            if not _is_stepped(refusal.cap):
+                return refusal
+            others = others_likely.tokens if unit == TOKENS else others_likely.cost_micro
+            less = fitting(expected, prices, unit, refusal.left - others)
+            if not held < less < output:
+                return refusal
+            output = less
+        return refusal
 
     async def extend(self, ticket: Ticket, strict: Need, likely: Need) -> Refusal | None:
         """Raise a reservation to these needs of its run; raises StoreError where a layer is closed without it."""
@@ -333,7 +385,9 @@ class Admission:
             ticket.strict, ticket.likely = strict, likely
             return await self._reserve(ticket)
         if verdict.refused >= 0:
-            return self._refusal(ticket, verdict)._replace(amount=amounts[verdict.refused])
+            place = verdict.refused
+            refusal = self._refusal(ticket, verdict)
+            return refusal._replace(amount=amounts[place], left=refusal.left + held[place])
         ticket.holds = [
             hold._replace(amount=amount) for hold, amount in zip(ticket.holds, amounts, strict=True)
         ]
@@ -370,3 +424,13 @@ class Admission:
         """Give back what may have been reserved by a call whose answer nobody saw."""
         nothing = (0,) * len(ticket.holds)
         self._ports.settler.settle(self._name, ticket.id, ticket.holds, nothing)
+
+
+def _is_stepped(cap: Cap) -> bool:
+    """Tell whether calls that are too large for it may begin with less."""
+    return cap.is_sized and not cap.strict
+
+
+def _offline_limit(limit: int) -> int:
+    """Return what each process may spend of a budget while the store is down."""
+    return max(1, limit // _SHARE_OFFLINE)

@@ -21,13 +21,15 @@ _OFFLINE = (
 class Refusal(NamedTuple):
     """The cap without room, what counts on it, what was to be reserved, and the seconds until its window ends.
 
-    `offline`: the store of budgets is down, and what this process may spend meanwhile has no room.
+    `left` is what its run may reserve in all. `offline`: the store of budgets is down, and what this process may
+    spend meanwhile has no room.
     """
 
     cap: Cap
     used: int
     amount: int
     ends_s: float
+    left: int
     offline: bool = False
 
 

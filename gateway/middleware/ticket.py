@@ -29,9 +29,9 @@ class Bound(NamedTuple):
     output: int
     usual: int
 
-    def expected(self) -> "Bound":
-        """Return what is reserved when only what is likely is reserved."""
-        return Bound(self.usual, min(self.output, STEP_TOKENS), self.usual)
+    def expected(self, output: int) -> "Bound":
+        """Return what is reserved when only what is likely is reserved, of the answer so much at most."""
+        return Bound(self.usual, min(self.output, output), self.usual)
 
     def again(self, body: object) -> "Bound":
         """Return the bound of a further call of the same run, whose body may ask for another answer."""
@@ -118,15 +118,28 @@ def need_of(bound: Bound, prices: Sequence[Price | None]) -> Need:
     return Need(bound.input + bound.output, min(dearest, _MOST_MICRO))
 
 
+def fitting(bound: Bound, prices: Sequence[Price | None], unit: str, left: int) -> int:
+    """Return the longest answer, no longer than a bound says, with which a call fits into what is left; else 0."""
+    low, high = 0, bound.output
+    while low < high:
+        middle = (low + high + 1) // 2
+        need = need_of(bound._replace(output=middle), prices)
+        if (need.tokens if unit == TOKENS else need.cost_micro) <= left:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 class Ticket:
     """What one run has reserved; kept from its admission to its end.
 
     `strict` and `likely` are what the call under way may cost, the second as far as `expected` goes. `pending`
-    holds the calls to providers that are under way.
+    holds the calls to providers that are under way. `first` is how much of an answer `expected` reserves at first.
     """
 
     __slots__ = (
-        "bound", "caps", "counters", "holds", "id", "is_local", "likely", "pending", "prices", "run",
+        "bound", "caps", "counters", "first", "holds", "id", "is_local", "likely", "pending", "prices", "run",
         "strict", "told",
     )  # fmt: skip
 
@@ -135,6 +148,7 @@ class Ticket:
         self.id = reservation
         self.caps = caps
         self.bound = NO_BOUND
+        self.first = STEP_TOKENS
         self.strict = NO_NEED
         self.likely = NO_NEED
         self.prices: Sequence[Price | None] = ()

@@ -412,6 +412,23 @@ async def test_a_stream_ends_cleanly_where_a_budget_ends(tmp_path: Path) -> None
 
 
 @pytest.mark.bug("K14")
+@pytest.mark.contract("W-BUD-1")
+@pytest.mark.parametrize("limit", [{"tokens": 200}, {"usd": 0.004}])
+async def test_a_small_budget_is_used_to_its_end(limit: dict[str, Any], tmp_path: Path) -> None:
+    chain = budget(limits=[{**limit, "per": "day"}], estimate="expected")
+    endless = Step("ok", " ".join(["word"] * 3000), tokens=None, gap_s=-1)
+    short = said("a b", tokens=(20, 2))
+    async with chained(tmp_path, chain, config=priced(), m1=[short, endless]) as (gateway, _):
+        assert (await gateway.post(ask(max_tokens=4000))).status_code == 200
+        answer = await gateway.post(ask(stream=True, max_tokens=4000))
+
+        assert "budget_exceeded" in answer.text
+        assert answer.text.endswith("data: [DONE]\n\n")
+        assert 100 < texts(answer.text).count("word") <= 200
+        assert (await gateway.post(ask(max_tokens=4000))).status_code == 429
+
+
+@pytest.mark.bug("K14")
 async def test_a_provider_that_sends_more_than_asked_is_cut(tmp_path: Path) -> None:
     chain = budget(limits=[{"tokens": 100_000, "per": "day"}])
     endless = Step("ok", " ".join(["word"] * 500), gap_s=0)
