@@ -158,7 +158,7 @@ def run(folder: Path, tests: tuple[str, ...]) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(180)
 @pytest.mark.contract("G-26")
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.what.replace(" ", "-"))
