@@ -27,7 +27,7 @@ test: $(VENV)/.dev ## All tests (ARGS="-k name")
 	@exec $(BIN)/python -m pytest $(ARGS)
 
 soak: $(VENV)/.dev ## The long runs at full length: an hour or more (ARGS="-k name")
-	@exec $(BIN)/python -m pytest -m soak -p no:randomly $(ARGS)
+	@exec $(BIN)/python -m pytest -m soak -p no:randomly -n 0 $(ARGS)
 
 coverage: $(VENV)/.dev ## All tests, and the lines and branches that none of them reaches
 	@$(BIN)/coverage erase

@@ -73,6 +73,7 @@ def _special(model: str) -> Reply | None:
 def configuration(url: str) -> Call:
     """Return aliases of the account, and the tenants that share it."""
     account = {"kind": "openai_compatible", "base_url": f"{url}/v1", "api_key": OPERATOR}
+    account |= {"breaker": {"enabled": False}, "concurrency": {"adaptive": False}}
     names = ("packed", "streams", "long-speech", "cut-speech", "any", "refuse-400", "refuse-401")
     models = {name: {"targets": [{"provider": "stand", "model": name}]} for name in names}
     models["alias"] = {"targets": [{"provider": "stand", "model": "real-model"}]}

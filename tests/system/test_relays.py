@@ -163,7 +163,13 @@ def test_a_refusal_is_passed_on(
 ) -> None:
     call: Call = form({"model": model}) if path in FORM_CALLS else {"json": {"model": model}}
 
-    answer = client.post(path, **call)
+    def asked() -> httpx2.Response | None:
+        answer = client.post(path, **call)
+        # The account asked to be left alone for a moment by the refusal before this one.
+        waits = "retry-after-ms" in answer.headers and "refused with" not in answer.text
+        return None if waits else answer
+
+    answer = wait_for(asked)
 
     assert answer.status_code == status
     assert answer.json()["error"]["code"] == code

@@ -31,6 +31,8 @@ CASES = [
 def configuration(provider: str) -> dict[str, Any]:
     """Return models of the built-in echo and of a stand-in for an account."""
     account = {"kind": "openai_compatible", "base_url": f"{provider}/v1"}
+    # What refuses on purpose, again and again, is not left alone.
+    account |= {"breaker": {"enabled": False}, "concurrency": {"adaptive": False}}
     secret = {"api_key": "sk-operator-0123456789"}
     models = {"echo": {"targets": [{"provider": "echo", "model": "echo"}]}}
     names = ["refuse-*", "cut", "breaks", "slow", "hang", "twice", "any"]

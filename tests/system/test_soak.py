@@ -75,6 +75,8 @@ def config(served: Providers, **server: Any) -> dict[str, Any]:
     silent = f"https://127.0.0.1:{served.silent_port}/v1"
     return {
         **({"server": server} if server else {}),
+        # What is kept of the newest requests on purpose is not what these tests look for.
+        "telemetry": {"traces": 0},
         "providers": {
             "m": {**common, "base_url": speaking},
             "queue": {**common, "base_url": speaking, "max_connections": 1},
@@ -114,7 +116,9 @@ async def leave(port: int, count: int, chance: random.Random) -> None:
 @contextmanager
 def process(folder: Path, settings: dict[str, Any]) -> Generator[tuple[Gateway, int, int]]:
     """Run a gateway as a process of its own; yield it, its port and its process id."""
-    with run_gateway(settings, folder) as gateway:
+    # In memory the ledger keeps its newest rows, which would look like growth.
+    stores = {"database": f"sqlite:{folder / 'gateway.db'}"}
+    with run_gateway({"stores": stores, **settings}, folder) as gateway:
         yield gateway, int(gateway.url.rpartition(":")[2]), gateway.process.popen.pid
 
 
