@@ -92,7 +92,7 @@ def configured(served: ScriptedUpstream, **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def withstanding(
-    folder: Path, *scripts: Script, limits: Mapping[str, float] | None = None, **more: Any
+    folder: Path, *scripts: Script, limits: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncGenerator[tuple[Serving, ScriptedUpstream]]:
     """Serve a gateway before scripts; afterwards no request runs, a probe succeeds and no descriptor is left."""
     async with (

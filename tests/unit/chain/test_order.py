@@ -15,7 +15,9 @@ CAPS = {"limits": [{"usd": 1}]}
 
 
 def chain(*kinds: str | tuple[str, dict[str, Any]]) -> Sequence[ChainEntry]:
-    pairs = [(each, {}) if isinstance(each, str) else each for each in kinds]
+    pairs: list[tuple[str, dict[str, Any]]] = [
+        (each, {}) if isinstance(each, str) else each for each in kinds
+    ]
     return [
         ChainEntry(kind=kind, id=f"{kind}{at}", options=options, place=Place("f", at))
         for at, (kind, options) in enumerate(pairs)

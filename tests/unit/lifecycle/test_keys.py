@@ -41,7 +41,7 @@ async def test_a_key_revoked_while_the_gateway_starts_does_not_stay_in_force() -
         loop.call_soon_threadsafe(changed.set)
 
     follower = KeyFollower(Busy(), swap, POLL_S)
-    assert list(follower.first()) == [ROW]
+    assert list(follower.first() or ()) == [ROW]
     task = asyncio.ensure_future(follower.run())
     await asyncio.wait_for(changed.wait(), 2)
     task.cancel()
