@@ -199,6 +199,8 @@ async def inside(folder: Path) -> AsyncGenerator[tuple[Serving, Providers]]:
 
 @pytest.mark.bug("K05", "K38")
 async def test_no_task_and_no_object_outlives_its_request(tmp_path: Path) -> None:
+    gc.collect()
+    others = kept()  # errors that other tests raise and keep hold the calls they were raised in
     async with inside(tmp_path) as (gateway, served):
         async with calling(gateway.port) as holder:
             holder.send(request({**CHAT, "model": "queue", "user": "head"}))
@@ -216,7 +218,7 @@ async def test_no_task_and_no_object_outlives_its_request(tmp_path: Path) -> Non
             finally:
                 gc.enable()
             print(f"{freed} objects were in cycles: {before - after}")
-            assert after == {"Run": 1, "DirectExchange": 1, "Http1Answer": 1, "Attempt": 1}
+            assert after - others == {"Run": 1, "DirectExchange": 1, "Http1Answer": 1, "Attempt": 1}
             assert freed < 600, "hardly anything waits for a collection"
         await until(lambda: gateway.running == 0)
 
