@@ -24,9 +24,10 @@ def reply_headers(run: Run, own: Headers) -> Block:
     block = _fixed(run, own)
     if run.headers:
         block += checked_lines(run.headers)
-    if run.charges and not run.stream and any(charge.priced for charge in run.charges):
-        spent = dollars(sum(charge.cost_micro for charge in run.charges))
-        block = b"%bx-gateway-cost-usd: %b\r\n" % (block, spent.encode())
+    if run.charges and not run.stream:
+        priced = [charge.cost_micro for charge in run.charges if charge.priced]
+        if priced:
+            block = b"%bx-gateway-cost-usd: %b\r\n" % (block, dollars(sum(priced)).encode())
     if run.warnings:
         text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
         block += checked_lines(((b"x-gateway-warnings", text),))
