@@ -295,7 +295,8 @@ class Admission:
     async def _else(self, ticket: Ticket, call: Call, refusal: Refusal) -> Call:
         """Call the cheaper model that a budget names, or refuse."""
         model = self._by_layer[refusal.cap.layer].fallback
-        if model is not None and model.name != call.model.name:
+        may_call = model is not None and call.run.may_call(model.name)
+        if model is not None and may_call and model.name != call.model.name:
             cheaper = call.copy(model)
             self._size(ticket, cheaper)
             if await self._reserve_first(ticket) is None:

@@ -252,6 +252,24 @@ async def test_near_the_cap_a_cheaper_model_answers(tmp_path: Path) -> None:
     assert "m2 was called" in answers[1].headers["x-gateway-warnings"]
 
 
+@pytest.mark.bug("K11", "K30")
+async def test_no_key_gets_a_cheaper_model_that_it_does_not_open(tmp_path: Path) -> None:
+    def narrow(config: dict[str, Any]) -> None:
+        dear, cheap = {"input": 1000, "output": 1000}, {"input": 1, "output": 1}
+        priced(**{"up/m1": dear, "up/m2": cheap})(config)
+        config["tenants"]["acme"]["keys"][0]["models"] = ["m1"]
+
+    chain = budget(limits=[{"usd": 0.2, "per": "day"}], on_exceeded={"fallback": "m2"})
+    async with chained(tmp_path, chain, config=narrow, m1=[said()], m2=[said()]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(ask(max_tokens=300))
+
+    assert (answer.status_code, details(answer)["unit"]) == (429, "usd")
+    assert models.n() == 0
+
+
 async def test_in_shadow_a_budget_is_counted_and_refuses_nothing(tmp_path: Path) -> None:
     chain = budget(mode="shadow", limits=[{"tokens": 10, "per": "day"}], max_tokens=1)
     async with chained(tmp_path, chain, m1=[said(tokens=(10, 5))]) as (gateway, models):
