@@ -44,6 +44,7 @@ class Chains:
         """Return the builder for one configuration."""
         folder = Path(tree.sources[0]).parent if tree.sources else Path()
         builder = ChainBuilder(self._trip, self._ports, models, folder)
+        builder.source = tree.sources[0] if tree.sources else ""
         builder.is_apart = tree.server.workers > 1 and tree.stores.state.reveal() == "memory"
         return builder
 
@@ -82,6 +83,7 @@ class ChainBuilder:
         self.mistakes: list[Mistake] = []
         self.findings: dict[str, list[Finding]] = {}
         self.built: dict[str, Chain] = {}
+        self.source = ""
         self.is_apart = False
         """Whether each of several processes would count for itself (K18)."""
 
@@ -115,7 +117,9 @@ class ChainBuilder:
             try:
                 allowed[name] = self._usable(name)
             except OptionError as error:
-                self.mistakes.append(Mistake("", 0, 0, f"tenants.{tenant}.use", str(error)))
+                self.mistakes.append(
+                    Mistake(self.source, 0, 0, f"tenants.{tenant}.use", str(error))
+                )
 
         def make(entry: ChainEntry) -> tuple[Layer | None, list[Mistake]]:
             apart = ChainBuilder(self._trip, self._ports, models, self._folder)
@@ -244,8 +248,9 @@ def check_chains(tree: Tree) -> ChainBuilder:
         ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3)
         models = {name: Model(name, (), "weighted", None, None, None) for name in tree.models}
         builder = Chains(nowhere, ports).builder(tree, models)
-        for name in tree.tenants:
-            builder.build(name, tree.chain_of(name))
+        for name, tenant in tree.tenants.items():
+            chain = builder.build(name, tree.chain_of(name))
+            builder.uses(name, chain, tenant.use, models)
             builder.findings[name] += unpriced(tree, name)
         builder.finish()
         return builder

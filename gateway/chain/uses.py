@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.chain.compiled import Chain
 from gateway.chain.onion import Layer
-from gateway.config.chain import ChainEntry
+from gateway.config.chain import ChainEntry, When
 from gateway.config.errors import Mistake, Place
 from gateway.core import codec
 from gateway.core.errors import AuthError, InputError
@@ -68,12 +68,11 @@ class Uses:
                 raise AuthError("permission_denied", message, param=_PARAM)
             self._refuse_reserved(name, options)
             at = next((at for at, own in enumerate(layers) if own.kind == name), None)
-            layer = self._layer(name, options, name if at is None else layers[at].id)
             if at is None:
-                layers.append(layer)
+                layers.append(self._layer(name, options, name, None))
                 conditions.append(None)
             else:
-                layers[at] = layer
+                layers[at] = self._layer(name, options, layers[at].id, conditions[at])
         return Chain(tuple(layers), tuple(conditions), self._chain.trip)
 
     def _refuse_reserved(self, name: str, options: Mapping[str, Any]) -> None:
@@ -82,8 +81,10 @@ class Uses:
                 message = f"{name}: a request may not set `{option}`."
                 raise AuthError("permission_denied", message, param=_PARAM)
 
-    def _layer(self, name: str, options: Mapping[str, Any], own_id: str) -> Layer:
-        entry = ChainEntry(kind=name, id=own_id, options=options, place=_PLACE)
+    def _layer(
+        self, name: str, options: Mapping[str, Any], own_id: str, when: When | None
+    ) -> Layer:
+        entry = ChainEntry(kind=name, id=own_id, options=options, when=when, place=_PLACE)
         layer, mistakes = self._make(entry)
         if layer is None:
             said = "; ".join(f"{each.path}: {each.message}".lstrip(": ") for each in mistakes)

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from gateway.config.errors import ConfigError
+from tests.support.gateway import run_cli
 from tests.support.models import ask, chained, refuse, said
+from tests.support.team import configuration, written
 
 QUICK = {"max_retries": 5, "jitter": "none", "initial_delay_ms": 1}
 
@@ -106,6 +108,27 @@ async def test_nothing_that_is_brought_leaves_the_tenant(
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert "m3" not in answer.json()["error"]["message"].replace('"m3"', "")
     assert models.n() == 0
+
+
+async def test_what_takes_a_layer_s_place_sees_the_same_calls_alone(tmp_path: Path) -> None:
+    chain = [{"retry": {"max_retries": 1, "when": {"paths": ["/v1/embeddings"]}}}]
+    async with chained(tmp_path, chain, config=allowing("retry"), m1=[refuse(503)]) as (
+        gateway,
+        models,
+    ):
+        await gateway.post(using({"name": "retry", "config": QUICK}))
+
+    assert models.n() == 1
+
+
+@pytest.mark.bug("K25", "K41")
+@pytest.mark.parametrize("name", ["limits", "budget", "retri"])
+def test_the_check_finds_what_cannot_be_listed(tmp_path: Path, name: str) -> None:
+    config = configuration()
+    config["tenants"]["team"]["use"] = [name]
+    said = run_cli("check", written(tmp_path, config), folder=tmp_path).stdout
+
+    assert "config.yaml: tenants.team.use: " in said
 
 
 @pytest.mark.bug("K25", "K41")
