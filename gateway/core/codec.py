@@ -15,6 +15,7 @@ Struct = msgspec.Struct
 field = msgspec.field
 Raw = msgspec.Raw
 Meta = msgspec.Meta
+replace = msgspec.structs.replace
 Decoder = msgspec.json.Decoder
 
 _MAX_ELEMENTS = 400_000

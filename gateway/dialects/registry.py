@@ -2,6 +2,11 @@
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.openai_chat import OpenAIChat
+from gateway.dialects.sides import CallerSide, TargetSide
 
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAIChat(),)}
-"""Every dialect by its name."""
+"""Every dialect that callers speak, by its name: how its answers are relayed, watched, ended and refused."""
+CALLERS: dict[str, CallerSide] = {}
+"""The same dialects as the caller's side of a translation."""
+TARGETS: dict[str, TargetSide] = {}
+"""Every dialect that providers speak, as the target's side of a translation."""

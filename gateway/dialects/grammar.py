@@ -1,0 +1,66 @@
+"""What a target's format asks of a request, as data; `dialects.fit` brings any history into that form (K33)."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """The part of JSON Schema that a target takes; `keep` None takes everything unchanged.
+
+    `keep`: keywords that may stand in a schema node (names under `properties` are never touched). `refs`: whether
+    `$ref` and `$defs` may stay; otherwise they are inlined, cycles cut. `null_as`: how a type that may be null is
+    written: type_list, any_of, or nullable (a keyword). `const_as_enum`, `string_enums`: Gemini's needs.
+    """
+
+    keep: frozenset[str] | None = None
+    refs: bool = True
+    null_as: Literal["type_list", "any_of", "nullable"] = "type_list"
+    const_as_enum: bool = False
+    string_enums: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """What a tool's name may be: `pattern` a full match, `longest` characters."""
+
+    pattern: str = r"[a-zA-Z0-9_-]+"
+    longest: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What a sequence of messages must be for one target.
+
+    `alternates`: neighbours of one role are joined. `first_user`: the first message must be the user's.
+    `system`: inline (anywhere), leading (only before all others), or single (one text before all others).
+    `empty_text`: whether a text may be empty or blank; `prefill`: whether the history may end with the assistant.
+    `results_together`: all results of one turn stand in one message, ordered as the calls; `results_complete`: each
+    call has its result there. `results_text_only`: results hold text alone (pictures move into a user's message).
+    `object_arguments`: arguments of calls must be a JSON object. `makers`: whose sealed reasoning may be sent back.
+    `open_thinking`: whether unsealed reasoning may be sent back. `image_urls`, `image_data`: how pictures may come;
+    `audio`, `files`, `file_urls`: whether they may. `most_stops`: stop sequences at most; `blank_stops`: whether they
+    may be blank. `cache_marks`: cache markers at most, 0 for none.
+    """
+
+    alternates: bool = False
+    first_user: bool = False
+    system: Literal["inline", "leading", "single"] = "inline"
+    empty_text: bool = True
+    prefill: bool = True
+    results_together: bool = False
+    results_complete: bool = False
+    results_text_only: bool = False
+    object_arguments: bool = False
+    makers: frozenset[str] = frozenset()
+    open_thinking: bool = False
+    image_urls: bool = True
+    image_data: bool = True
+    audio: bool = True
+    files: bool = True
+    file_urls: bool = True
+    most_stops: int = 4
+    blank_stops: bool = True
+    cache_marks: int = 0
+    names: NameRules = NameRules()
+    schema: SchemaRules = field(default_factory=SchemaRules)

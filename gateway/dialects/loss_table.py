@@ -1,0 +1,107 @@
+"""Every way in which a translation differs from what was asked or answered; docs/translation.md is made from it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One row. `words` end the sentence that begins with the name at fault. `refused`: a 400, not a warning."""
+
+    words: str
+    meaning: str
+    refused: bool = False
+
+
+LOSSES: dict[str, Loss] = {
+    "field_unknown": Loss(
+        "is not known to this target's format and was left out",
+        "A top-level field that only the caller's dialect knows.",
+    ),
+    "field_unsupported": Loss(
+        "is not supported by this target and was left out",
+        "A setting the target's dialect has no counterpart for.",
+    ),
+    "value_changed": Loss(
+        "was changed to the nearest that this target takes",
+        "A value outside of what the target takes: a temperature above 1, an effort that it does not know.",
+    ),
+    "thinking_dropped": Loss(
+        "is not sealed for this target and was left out",
+        "Reasoning of another provider or account, or without its signature, in the history.",
+    ),
+    "thinking_off": Loss(
+        "thinking was switched off for this call: the sealed reasoning of an earlier turn is not known any more",
+        "A tool result whose call came with sealed reasoning that neither the caller nor the gateway has.",
+    ),
+    "cache_dropped": Loss(
+        "cannot be marked for caching at this target; the mark was left out",
+        "A cache marker at a place, or of a number, that the target does not take.",
+    ),
+    "item_dropped": Loss(
+        "is an item of another provider's own tools and was left out",
+        "A server tool, its call or its result, in a request to a target of another dialect.",
+    ),
+    "part_unsupported": Loss(
+        "is a kind of content that this target does not take",
+        "A picture, sound, file or unknown part for a target that cannot take it.",
+        refused=True,
+    ),
+    "tool_unsupported": Loss(
+        "is a kind of tool that this target does not take",
+        "A tool that the provider itself runs, at a target of another dialect.",
+        refused=True,
+    ),
+    "arguments_invalid": Loss(
+        "holds arguments that are no JSON object, which this target needs",
+        "A tool call in the history whose arguments were cut off or broken.",
+        refused=True,
+    ),
+    "result_orphaned": Loss(
+        "answers no tool call of the message before it",
+        "A tool result without its call.",
+        refused=True,
+    ),
+    "result_missing": Loss(
+        "has no result in the history; an error result was put in its place",
+        "A tool call without its result, at a target that wants every call answered.",
+    ),
+    "schema_changed": Loss(
+        "was rewritten to the part of JSON Schema that this target takes",
+        "A tool's or format's schema with keywords that the target does not know.",
+    ),
+    "schema_unsupported": Loss(
+        "cannot be written in the part of JSON Schema that this target takes",
+        "A schema that would mean something else after rewriting.",
+        refused=True,
+    ),
+    "stop_dropped": Loss(
+        "holds sequences that this target does not take; the gateway ends the answer there itself",
+        "Stop sequences that are blank, or more than the target takes.",
+    ),
+    "choices_unsupported": Loss(
+        "asks for more answers than this format or target can give",
+        "`n` above 1 where only one answer can be given.",
+        refused=True,
+    ),
+    "system_moved": Loss(
+        "stands between other messages, where this target takes none; it was sent as marked text of the user",
+        "A system message in the middle of a history.",
+    ),
+    "citation_dropped": Loss(
+        "citations cannot be told in this format and were left out",
+        "Citations of an answer, for a caller whose dialect has no place for them.",
+    ),
+    "answer_item_dropped": Loss(
+        "an item of the provider's own tools cannot be told in this format and was left out",
+        "Calls and results of server tools in an answer, for a caller of another dialect.",
+    ),
+    "finish_changed": Loss(
+        "the provider's reason for the end has no counterpart in this format",
+        "Finish reasons such as `pause_turn`, told by the nearest one.",
+    ),
+    "logprobs_dropped": Loss(
+        "log probabilities cannot be told in this format and were left out",
+        "Log probabilities of an answer for a caller whose dialect has no place for them.",
+    ),
+}
+"""Every loss by its name. Add a row rather than losing something without one."""
