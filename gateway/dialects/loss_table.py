@@ -103,5 +103,10 @@ LOSSES: dict[str, Loss] = {
         "log probabilities cannot be told in this format and were left out",
         "Log probabilities of an answer for a caller whose dialect has no place for them.",
     ),
+    "inputs_too_many": Loss(
+        "is more than this target takes in one call",
+        "A list of inputs longer than one call of the target may hold; the limit is named.",
+        refused=True,
+    ),
 }
 """Every loss by its name. Add a row rather than losing something without one."""

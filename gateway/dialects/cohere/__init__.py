@@ -1,0 +1,1 @@
+"""Cohere's own API, version 2, as a target."""

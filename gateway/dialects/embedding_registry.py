@@ -1,0 +1,10 @@
+"""One row per wire that embeddings are asked on in a form of its own; OpenAI's form is relayed."""
+
+from gateway.dialects.cohere.embeddings import CohereEmbeddings
+from gateway.dialects.embedding import EmbeddingTarget
+from gateway.dialects.ollama.embeddings import OllamaEmbeddings
+
+EMBEDDINGS: dict[str, EmbeddingTarget] = {
+    target.name: target for target in (CohereEmbeddings(), OllamaEmbeddings())
+}
+"""Every such target by the name of its wire."""
