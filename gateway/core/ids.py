@@ -3,6 +3,8 @@
 import random
 import re
 
+from gateway.core import clock
+
 _HARMLESS = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _random = random.Random(random.SystemRandom().getrandbits(256))  # noqa: S311  an id is no secret
 
@@ -13,8 +15,12 @@ def new_request_id() -> str:
 
 
 def new_run_id() -> str:
-    """Return a fresh id of the gateway's own for what a request does to stores."""
-    return f"run_{_random.getrandbits(128):032x}"
+    """Return a fresh id of the gateway's own for what a request does to stores.
+
+    It begins with the time, so that rows that are written together lie together: at random places each of them
+    would have a page of the ledger read and written for itself.
+    """
+    return f"run_{int(clock.wall() * 1000):012x}{_random.getrandbits(80):020x}"
 
 
 def accepted(value: bytes) -> bool:

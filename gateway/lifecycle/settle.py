@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from gateway.core import clock
@@ -18,7 +19,7 @@ LEASE_S = 60.0
 _MOST_WAITING = 100_000
 _MOST_ROWS = 50_000
 _BATCH = 64
-_ROWS_AT_ONCE = 2_000
+_ROWS_AT_ONCE = 2_048
 _SWEPT_AT_ONCE = 100
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 0.5
@@ -79,17 +80,21 @@ class LedgerWriter:
                 wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
 
     async def _flush(self) -> None:
+        """Write the rows that wait now; those that come meanwhile make one batch, not many small ones."""
         rows = self._rows
-        while rows:
-            batch = [rows[place] for place in range(min(len(rows), _ROWS_AT_ONCE))]
+        left = len(rows)
+        while left > 0:
+            batch = list(islice(rows, min(left, _ROWS_AT_ONCE)))
             try:
                 await self._ledger.append(batch)
             except ValueError:
                 await self._append_singly(batch)
             for _ in batch:
                 rows.popleft()
-        self._some.clear()
-        self._none.set()
+            left -= len(batch)
+        if not rows:
+            self._some.clear()
+            self._none.set()
 
     async def _append_singly(self, batch: Sequence[LedgerRow]) -> None:
         """Write the rows of a batch one by one: one that no ledger can hold must not keep out the others."""

@@ -5,7 +5,7 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,8 @@ from gateway.stores.storable import run, storable
 from gateway.stores.sums import COLUMNS, DAY, GROUPS, Grammar, Statement, total_of, usage_of
 
 MEMORY_RUNS = 10_000
-_BATCH = 500
+_BATCH = 512
+_NO_TAGS = "[]"
 _MS = 1000
 _MIGRATIONS: Final = (
     (
@@ -76,7 +77,7 @@ _REAL = {
     size: f"INSERT INTO gateway_ledger ({_NAMES}) VALUES "  # noqa: S608
     + ", ".join([f"({_MARKS})"] * size)
     + " ON CONFLICT DO NOTHING"
-    for size in (128, 16, 1)
+    for size in (128, 32, 8, 1)
 }
 """By the number of rows: each statement lets go of the interpreter once, not for every row."""
 _EXPIRED = (
@@ -224,8 +225,8 @@ class _Desk:
                 replaced = dict.fromkeys(map(run, real))
                 connection.executemany(_REPLACED, replaced)
             for text, part in _statements(real):
-                connection.execute(text, [value for row in part for value in _values(row)])
-            connection.executemany(_EXPIRED, [(*_values(row), *run(row)) for row in expired])
+                connection.execute(text, _values(part))
+            connection.executemany(_EXPIRED, [(*_values([row]), *run(row)) for row in expired])
 
 
 def _statements(rows: Sequence[LedgerRow]) -> Iterable[tuple[str, Sequence[LedgerRow]]]:
@@ -237,8 +238,13 @@ def _statements(rows: Sequence[LedgerRow]) -> Iterable[tuple[str, Sequence[Ledge
             at += size
 
 
-def _values(row: LedgerRow) -> tuple[Any, ...]:
-    return (*row[:-1], codec.encode(row.tags).decode())
+def _values(rows: Sequence[LedgerRow]) -> list[Any]:
+    """Return the values of rows one after another."""
+    values: list[Any] = list(chain.from_iterable(rows))
+    values[len(COLUMNS) - 1 :: len(COLUMNS)] = [
+        codec.encode(row.tags).decode() if row.tags else _NO_TAGS for row in rows
+    ]
+    return values
 
 
 def _row(values: sqlite3.Row) -> LedgerRow:

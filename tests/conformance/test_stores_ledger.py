@@ -144,6 +144,15 @@ class TestOddRows:
         (kept,) = await ledger.of_run("acme", "run_1")
         assert kept == row._replace(served="a\ufffdb?", tags=("x\ufffd", "y" * 512))
 
+    async def test_one_that_needs_mending_changes_no_other(self, ledger: Ledger) -> None:
+        rows = runs(30)
+        rows[7] = rows[7]._replace(agent="a\0b")
+
+        await ledger.append(rows)
+
+        assert (await ledger.of_run("acme", "run_000007"))[0].agent == "a\ufffdb"
+        assert list(await ledger.of_run("acme", "run_000008")) == [rows[8]]
+
     @pytest.mark.parametrize(
         "field",
         ["cost_micro", "input", "output", "cached", "cache_write", "reasoning", "attempt", "at_ms"],

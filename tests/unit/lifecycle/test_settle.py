@@ -199,6 +199,27 @@ async def test_rows_reach_the_ledger_within_a_second_and_survive_its_outage() ->
     assert writer.lost == 0
 
 
+async def test_rows_that_come_while_others_are_written_make_one_batch() -> None:
+    batches: list[int] = []
+
+    class Slow(MemoryLedger):
+        async def append(self, rows: Sequence[LedgerRow]) -> None:
+            batches.append(len(rows))
+            if len(batches) == 1:
+                for number in range(5):
+                    writer.write(row(f"later_{number}"))
+                    await asyncio.sleep(0)
+            await super().append(rows)
+
+    writer = LedgerWriter(ledger := Slow(), every_s=0.01)
+    writer.write(row("run_1"))
+    async with kept(writer.run):
+        assert await writer.drain(5)
+
+    assert batches == [1, 5]
+    assert len(await ledger.of_run("acme", "later_4")) == 1
+
+
 async def test_rows_are_kept_in_bounded_number() -> None:
     writer = LedgerWriter(MemoryLedger(), most=3)
     for number in range(5):
