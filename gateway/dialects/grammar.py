@@ -10,7 +10,8 @@ class SchemaRules:
 
     `keep`: keywords that may stand in a schema node (names under `properties` are never touched). `refs`: whether
     `$ref` and `$defs` may stay; otherwise they are inlined, cycles cut. `null_as`: how a type that may be null is
-    written: type_list, any_of, or nullable (a keyword). `const_as_enum`, `string_enums`: Gemini's needs.
+    written: type_list, any_of, or nullable (a keyword). `const_as_enum`, `string_enums`: Gemini's needs. `formats`:
+    values that `format` may have, None for any.
     """
 
     keep: frozenset[str] | None = None
@@ -18,6 +19,7 @@ class SchemaRules:
     null_as: Literal["type_list", "any_of", "nullable"] = "type_list"
     const_as_enum: bool = False
     string_enums: bool = False
+    formats: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,10 @@ class Grammar:
     `object_arguments`: arguments of calls must be a JSON object. `makers`: whose sealed reasoning may be sent back.
     `open_thinking`: whether unsealed reasoning may be sent back. `image_urls`, `image_data`: how pictures may come;
     `audio`, `files`, `file_urls`: whether they may. `most_stops`: stop sequences at most; `blank_stops`: whether they
-    may be blank. `cache_marks`: cache markers at most, 0 for none.
+    may be blank. `cache_marks`: cache markers at most, 0 for none. `sealed_turns`: with reasoning on, the turn that
+    tool results answer must begin with its sealed reasoning (Anthropic with a budget). `call_ids`: what ids of calls
+    may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may be
+    sent; None leaves them to the writer.
     """
 
     alternates: bool = False
@@ -62,5 +67,8 @@ class Grammar:
     most_stops: int = 4
     blank_stops: bool = True
     cache_marks: int = 0
+    sealed_turns: bool = False
+    call_ids: NameRules | None = None
+    items: frozenset[str] | None = None
     names: NameRules = NameRules()
     schema: SchemaRules = field(default_factory=SchemaRules)

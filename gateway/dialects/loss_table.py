@@ -65,6 +65,42 @@ LOSSES: dict[str, Loss] = {
         "has no result in the history; an error result was put in its place",
         "A tool call without its result, at a target that wants every call answered.",
     ),
+    "result_repeated": Loss(
+        "answers a tool call that has its result already",
+        "Two results of one tool call.",
+        refused=True,
+    ),
+    "call_repeated": Loss(
+        "has the id of another tool call of its turn",
+        "Two tool calls of one turn with one id, whose results could not be told apart.",
+        refused=True,
+    ),
+    "history_empty": Loss(
+        "holds no message",
+        "A request without any message.",
+        refused=True,
+    ),
+    "text_filled": Loss(
+        "is empty, which this target does not take; a placeholder was put in its place",
+        "A message of the user without any content.",
+    ),
+    "user_added": Loss(
+        "has no message of the user where this target needs one; a placeholder was put there",
+        "A history that begins with the assistant, or that is nothing but system messages.",
+    ),
+    "prefill_ended": Loss(
+        "ends with the assistant's words, which this target does not continue; it was asked to go on by the user",
+        "A history that ends with the assistant, at a target without prefilled answers.",
+    ),
+    "fetching_off": Loss(
+        "is given by its URL, and this target takes only data: the gateway does not fetch it, send it as base64",
+        "Pictures and files by URL, at a target that takes only data.",
+        refused=True,
+    ),
+    "state_unknown": Loss(
+        "sealed reasoning of earlier turns could not be looked up: the store did not answer",
+        "Opaque state that the gateway keeps for callers, while its store is down.",
+    ),
     "schema_changed": Loss(
         "was rewritten to the part of JSON Schema that this target takes",
         "A tool's or format's schema with keywords that the target does not know.",
