@@ -41,11 +41,11 @@ class Grammar:
     call has its result there. `results_text_only`: results hold text alone (pictures move into a user's message).
     `object_arguments`: arguments of calls must be a JSON object. `makers`: whose sealed reasoning may be sent back.
     `open_thinking`: whether unsealed reasoning may be sent back. `image_urls`, `image_data`: how pictures may come;
-    `audio`, `files`, `file_urls`: whether they may. `most_stops`: stop sequences at most; `blank_stops`: whether they
-    may be blank. `cache_marks`: cache markers at most, 0 for none. `sealed_turns`: with reasoning on, the turn that
-    tool results answer must begin with its sealed reasoning (Anthropic with a budget). `call_ids`: what ids of calls
-    may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may be
-    sent; None leaves them to the writer.
+    `audio`, `files`, `file_urls`: whether they may. `most_stops`: stop sequences at most; `blank_stops`: whether
+    they may be blank. `cache_marks`: cache markers at most, 0 for none. `sealed_turns`: with reasoning on, the turn
+    that tool results answer must begin with its sealed reasoning (Anthropic with a budget). `call_ids`: what ids of
+    calls may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may
+    be sent; None leaves them to the writer.
     """
 
     alternates: bool = False
