@@ -163,16 +163,15 @@ class Worker:
         self._handler = Handler(
             self._current, kinds, self._inflight, self.drain, recorder, admission, idempotency
         )
-        self._edge = Edge(self._handler, self._limits(), kinds.dialect.render_error)
+        self._edge = Edge(self._handler, self._limits(), DIALECTS["openai_chat"].render_error)
         return self._edge
 
     def _settings(self) -> tuple[Kinds, Admission, Idempotency]:
         """Return what the handler goes by."""
         server = self._tree.server
-        dialect = DIALECTS["openai_chat"]
         kinds = Kinds(
             self._engine,
-            dialect,
+            DIALECTS,
             body_limit=server.body_limit_bytes,
             upload_limit=server.upload_limit_bytes,
             request_timeout_s=server.request_timeout_s,

@@ -10,7 +10,7 @@ from gateway.chain.uses import Uses
 from gateway.core import codec
 from gateway.core.money import Price
 from gateway.core.status import Status
-from gateway.dialects.base import Dialect, StreamRules
+from gateway.dialects.base import Speaks, StreamRules
 from gateway.providers.base import Provider
 from gateway.upstream.client import Answer, Body, Headers
 from gateway.upstream.health import KeyHealth, TargetHealth
@@ -41,7 +41,8 @@ class Key:
 class Account:
     """A configured provider: its row, its credentials, its limits. `name` is the operator's name for it.
 
-    `health_of` returns what is known of one of its configured models, `names` of those that callers name.
+    `dialect` reads its errors. `health_of` returns what is known of one of its configured models, `names` of those
+    that callers name.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Account:
     base_path: str
     api_version: str
     keys: tuple[Key, ...]
-    dialect: Dialect
+    dialect: Speaks
     rules: StreamRules
     hidden_rules: StreamRules
     status_map: Mapping[int, Status]

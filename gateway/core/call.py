@@ -166,7 +166,7 @@ class Run:
     was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
     cost anything. `bound`: the most tokens of prompt and answers, where a call that is charged by its size must be
     charged as much as it can have cost, and no more. `may_call`: whether the caller's key opens a model by name.
-    `trace` takes what layers do.
+    `trace` takes what layers do. `passed` are headers of the caller that go on to providers as they came.
     """
 
     __slots__ = (
@@ -192,6 +192,7 @@ class Run:
         "may_call",
         "model",
         "needs",
+        "passed",
         "path",
         "provider",
         "request_id",
@@ -243,6 +244,7 @@ class Run:
         self.charges: list[Charge] = []
         self.bound: tuple[int, int] | None = None
         self.headers: list[tuple[bytes, bytes]] = []
+        self.passed: tuple[tuple[bytes, bytes], ...] = ()
         self.needs: Needs = NOTHING
         self.attempt_hooks: tuple[AttemptHook, ...] = ()
         self.trace: list[tuple[Any, ...]] | None = None

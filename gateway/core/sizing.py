@@ -25,8 +25,14 @@ _TOOLS_TOKENS: Final = 512
 _ENVELOPE: Final = 400
 """Bytes around the text of one event of a stream, at most as is usual."""
 _IMAGES: Final = frozenset({"image_url", "input_image"})
+_SOURCES: Final = frozenset({"source", "inlineData", "inline_data"})
+"""What holds a picture or a document in other formats: with its bytes below it, and its kind where it is told."""
+_KINDS: Final = ("media_type", "mimeType", "mime_type")
+_BYTES: Final = ("data", "bytes")
 _OTHERS: Final = frozenset({"input_audio", "file", "input_file"})
-_MARKS: Final = re.compile(rb'"(?:image_url|input_image|input_audio|file|input_file)"')
+_MARKS: Final = re.compile(
+    rb'"(?:image_url|input_image|input_audio|file|input_file|source|inline_?[dD]ata|images)"'
+)
 _BAD = (codec.JSONError, RecursionError)
 
 
@@ -78,6 +84,10 @@ def answer_tokens(events: int, received: int, caution: int = STRICT) -> int:
 class _Asked(codec.Struct):
     max_completion_tokens: Any = None
     max_tokens: Any = None
+    max_output_tokens: Any = None
+    generationConfig: Any = None  # noqa: N815  Gemini's
+    inferenceConfig: Any = None  # noqa: N815  Bedrock's
+    options: Any = None
     n: Any = None
     best_of: Any = None
 
@@ -93,8 +103,26 @@ def asked_output(body: object) -> int | None:
         asked = _read_asked(body)
     except _BAD:
         return None
-    most = max(count_of(asked.max_completion_tokens), count_of(asked.max_tokens))
+    most = max(
+        count_of(asked.max_completion_tokens),
+        count_of(asked.max_tokens),
+        count_of(asked.max_output_tokens),
+        _inside(asked),
+    )
     return times(most, max(count_of(asked.n), count_of(asked.best_of), 1)) if most else None
+
+
+def _inside(asked: _Asked) -> int:
+    """Return the longest answer that a body asks for in a place of its own."""
+    for part, name in (
+        (asked.generationConfig, "maxOutputTokens"),
+        (asked.inferenceConfig, "maxTokens"),
+        (asked.options, "num_predict"),
+    ):
+        fields = codec.as_object(part)
+        if fields is not None and count_of(fields.get(name)):
+            return count_of(fields[name])
+    return 0
 
 
 def asked_answers(body: object) -> int:
@@ -146,4 +174,19 @@ def _weigh_part(name: str, value: object) -> tuple[int, int]:
         return 8, IMAGE_TOKENS
     if name in _OTHERS:
         return 8, form_tokens(_weigh(value)[0])
+    if name in _SOURCES and isinstance(value, dict):
+        return _weigh_source(cast("dict[str, Any]", value))
+    if name == "images" and isinstance(value, list):
+        return 8, IMAGE_TOKENS * len(cast("list[Any]", value))
     return _weigh(value)
+
+
+def _weigh_source(source: dict[str, Any]) -> tuple[int, int]:
+    """Return what a picture or a document counts that comes with its bytes; one without them is text."""
+    data = next((source[name] for name in _BYTES if isinstance(source.get(name), str)), None)
+    if data is None or source.get("type") == "text":
+        return _weigh([*source.values()])
+    kind = next((source[name] for name in _KINDS if name in source), "")
+    if str(kind).startswith("image/"):
+        return 8, IMAGE_TOKENS
+    return 8, form_tokens(len(data))

@@ -69,11 +69,16 @@ class Watcher(Protocol):
     usage: Usage | None
     done: bool
     begun: bool
-    events: int
-    broken: int
-    surplus: int
     error: ProviderError | None
-    real: bool
+
+    @property
+    def events(self) -> int: ...
+    @property
+    def broken(self) -> int: ...
+    @property
+    def surplus(self) -> int: ...
+    @property
+    def real(self) -> bool: ...
 
     @property
     def open_choices(self) -> Sequence[int]:
@@ -95,7 +100,19 @@ class Watcher(Protocol):
         ...
 
 
-class Dialect(Protocol):
+class Speaks(Protocol):
+    """Whoever can read what a provider says when it refuses."""
+
+    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
+        """Read a provider's error answer of any shape; never fails."""
+        ...
+
+    def error_class(self, error: ProviderError, http: int) -> str:
+        """Classify what a provider said: context, policy, quota, auth or other."""
+        ...
+
+
+class Dialect(Speaks, Protocol):
     """One wire format, as spoken with a client and with a provider."""
 
     name: str
@@ -119,14 +136,6 @@ class Dialect(Protocol):
         self, said: ProviderError, error: GatewayError, request_id: str
     ) -> bytes:
         """Return the frames that end a stream with what the provider said."""
-        ...
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read a provider's error answer of any shape; never fails."""
-        ...
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify what a provider said: context, policy, quota, auth or other."""
         ...
 
     def read_answer(

@@ -10,7 +10,7 @@ from typing import Protocol
 from gateway.core import codec
 from gateway.core.answer import Answer, Event
 from gateway.core.message import Prompt
-from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.base import ProviderError, Redactor, Speaks, StreamRules, unredacted
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 
@@ -33,8 +33,8 @@ class Facts:
 class Told:
     """What the writer of an answer must know of its request.
 
-    `model` is what the caller asked for, written where the provider says none. `created` in seconds. `prompt` is the
-    request as it was read; an answer of Responses repeats its settings.
+    `model` is what the caller asked for, written where the provider says none. `created` in seconds. `prompt` is
+    the request as it was read; an answer of Responses repeats its settings.
     """
 
     request_id: str
@@ -111,7 +111,7 @@ class CallerSide(Protocol):
         ...
 
 
-class TargetSide(Protocol):
+class TargetSide(Speaks, Protocol):
     """A format that providers speak, as far as translation needs it."""
 
     @property
@@ -143,12 +143,4 @@ class TargetSide(Protocol):
 
     def reader(self, rules: StreamRules) -> StreamReader:
         """Return a reader for one stream."""
-        ...
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read an error answer of any shape; never fails."""
-        ...
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify what a provider said: context, policy, quota, auth or other."""
         ...

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gateway.core import clock
 from gateway.core.call import NOTHING_CHARGED, AttemptHook, AttemptView, Charge, Run
+from gateway.core.endpoint import ANSWERED, COUNTED, UNREAD
 from gateway.core.ledger import ESTIMATED, EXACT, UNCERTAIN, Book, LedgerRow
 from gateway.core.money import Price, cost
 from gateway.core.scope import digest
@@ -17,11 +18,6 @@ from gateway.telemetry.cells import Counter
 from gateway.telemetry.metrics import Metrics
 
 COST = "gateway_cost_usd_total"
-_UNREAD = frozenset({"files", "batches", "models", "model"})
-"""Endpoints that call no model."""
-_COUNTED = frozenset({"chat", "completions", "embeddings"})
-"""Endpoints whose answers say what they used; others may."""
-_ANSWERED = frozenset({"chat", "completions"})
 _AROUND_BYTES = 1024
 """Bytes around the text of a whole answer, at most as is usual."""
 _LONG_TOKEN_BYTES = 8
@@ -94,7 +90,7 @@ class Accounting:
         """Account for a call that has ended, once; `whole`: its answer was complete."""
         run = attempt.run
         charge = NOTHING_CHARGED
-        if run.endpoint not in _UNREAD:
+        if run.endpoint not in UNREAD:
             charge = charge_for(run.endpoint, attempt, attempt.price, run.bound, whole=whole)
         if charge is not NOTHING_CHARGED:
             run.charges.append(charge)
@@ -134,7 +130,7 @@ def charge_for(
         return _charge(EXACT, usage, price)
     if not facts.sent or (facts.refused and not _said(facts)):
         return NOTHING_CHARGED
-    if whole and endpoint not in _COUNTED and usage is None:
+    if whole and endpoint not in COUNTED and usage is None:
         return Charge(EXACT, _ZERO, 0, priced=False)
     return _estimate(endpoint, facts, usage or _NO_USAGE, price, bound)
 
@@ -144,7 +140,7 @@ def _said(facts: Facts) -> bool:
 
 
 def _complete(endpoint: str, usage: Usage) -> bool:
-    return usage.input is not None and (usage.output is not None or endpoint not in _ANSWERED)
+    return usage.input is not None and (usage.output is not None or endpoint not in ANSWERED)
 
 
 def _estimate(
@@ -159,7 +155,7 @@ def _estimate(
     if not facts.has_head:
         return _charge(UNCERTAIN, Usage(prompt, 0), price)
     output = 0
-    if endpoint in _ANSWERED:
+    if endpoint in ANSWERED:
         events = facts.watcher.events if facts.watcher is not None else 0
         seen = min(answer_tokens(events, facts.received, caution), most_out)
         output = max(

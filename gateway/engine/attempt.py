@@ -5,6 +5,7 @@ from gateway.core import clock
 from gateway.core.call import NOTHING_CHARGED, Meter, Run
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
+from gateway.dialects.base import Speaks
 from gateway.engine.accounting import Accounting, Watched, tell
 from gateway.engine.blame import Blame, blame, blame_code
 from gateway.engine.refusal import Refusal
@@ -40,6 +41,7 @@ class Attempt:
         "run",
         "sent",
         "served",
+        "side",
         "started",
         "target",
         "usage",
@@ -54,9 +56,11 @@ class Attempt:
         cells: AttemptCells,
         accounting: Accounting,
         body: Body = None,
+        side: Speaks | None = None,
     ) -> None:
         self.run = run
         self.target = target
+        self.side = side or target.account.dialect
         self.key = key
         self.served = run.target_model or target.model
         self.price = target.account.tariff.price(self.served)
@@ -157,7 +161,7 @@ class Attempt:
         """End the attempt with an error, and have whoever is to blame for it left alone."""
         if self._ended:
             return
-        blamed = blame(error, self.target.account.dialect)
+        blamed = blame(error, self.side)
         self.sent = error.sent
         self.refused = isinstance(error, Refusal)
         if isinstance(error, Refusal) and blamed in _FAULTY:

@@ -9,7 +9,7 @@ from enum import Enum
 
 from gateway.core.errors import GatewayError, UpstreamError
 from gateway.core.status import Status
-from gateway.dialects.base import Dialect
+from gateway.dialects.base import Speaks
 from gateway.engine.refusal import Refusal
 
 
@@ -48,7 +48,7 @@ _FULL = re.compile(
 )
 
 
-def blame(error: GatewayError, dialect: Dialect) -> Blame:
+def blame(error: GatewayError, dialect: Speaks) -> Blame:
     """Tell whose fault an error of a call is; `dialect` reads what the provider said."""
     if isinstance(error, Refusal):
         return _of_refusal(error, dialect)
@@ -61,7 +61,7 @@ def blame(error: GatewayError, dialect: Dialect) -> Blame:
     return Blame.TARGET
 
 
-def _of_refusal(error: Refusal, dialect: Dialect) -> Blame:
+def _of_refusal(error: Refusal, dialect: Speaks) -> Blame:
     http, said = error.upstream_http, error.said
     if error.reason in {"context", "content_policy"}:
         return Blame.NOBODY

@@ -9,14 +9,24 @@ _FEATURES: tuple[tuple[str, str, bytes], ...] = (
     ("tools", "functions", b"{"),
     ("json_schema", "response_format", b"json_schema"),
     ("images", "messages", b"image_url"),
+    ("images", "messages", b'"image"'),
+    ("images", "input", b"input_image"),
     ("audio", "messages", b"input_audio"),
     ("documents", "messages", b'"file"'),
+    ("documents", "messages", b'"document"'),
+    ("documents", "input", b"input_file"),
+    ("json_schema", "text", b"json_schema"),
+    ("json_schema", "output_format", b"json_schema"),
+    ("json_schema", "output_config", b"json_schema"),
     ("streaming", "stream", b"true"),
     ("reasoning", "reasoning_effort", b'"'),
+    ("reasoning", "reasoning", b"effort"),
+    ("reasoning", "thinking", b"enabled"),
+    ("reasoning", "thinking", b"adaptive"),
 )
-_OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens")
+_OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _BYTES_PER_TOKEN_AT_MOST = 12
-_MEDIA = (b"image_url", b"input_audio", b"file_data")
+_MEDIA = (b"image_url", b"input_audio", b"file_data", b"input_image", b"base64")
 
 
 def require_fit(model: Model, fields: codec.Fields) -> None:

@@ -5,15 +5,23 @@ from typing import NamedTuple, Protocol
 from gateway.chain.plan import Model, Target
 from gateway.core import call, codec
 from gateway.core.call import Run
+from gateway.dialects.sides import TargetSide
+from gateway.dialects.translation import Translation
+from gateway.dialects.wires import EVENTS, Wrapping
 from gateway.upstream.client import Body, Headers
 
-_JSON: Headers = ((b"content-type", b"application/json"),)
+JSON: Headers = ((b"content-type", b"application/json"),)
+_EVENTS = frozenset({EVENTS})
 _STREAM_FIELDS = frozenset({"stream", "stream_options"})
 _MODEL_PART = b'\r\ncontent-disposition: form-data; name="model"\r\n\r\n'
 
 
 class Outgoing(NamedTuple):
-    """One request to one target. `watched`: its answer is a dialect's, else plain bytes."""
+    """One request to one target. `watched`: its answer is a dialect's, else plain bytes.
+
+    `translation` brings its answer into the caller's format, `wrapping` unwraps it; without either it is relayed.
+    `side` reads the provider's errors where they are not in the account's own format. `streams`: content types.
+    """
 
     method: bytes
     path: bytes
@@ -21,6 +29,10 @@ class Outgoing(NamedTuple):
     body: Body
     watched: bool = False
     hide_usage: bool = False
+    translation: Translation | None = None
+    side: TargetSide | None = None
+    wrapping: Wrapping | None = None
+    streams: frozenset[bytes] = _EVENTS
 
 
 class Original(call.Original, Protocol):
@@ -63,7 +75,8 @@ class JsonOriginal(NamedTuple):
             run.warnings.extend(each for each in edited.warnings if each not in run.warnings)
         path = account.row.target_path(account.base_path, self.path, name, account.api_version)
         body = codec.join(edited.fields)
-        return Outgoing(b"POST", path, _JSON, body, self.watched, edited.hide_usage)
+        headers = (*JSON, *run.passed) if run.passed else JSON
+        return Outgoing(b"POST", path, headers, body, self.watched, edited.hide_usage)
 
 
 class FormOriginal(NamedTuple):

@@ -3,7 +3,7 @@
 from gateway.chain.plan import Account
 from gateway.core.errors import UpstreamError
 from gateway.core.status import Status, classify_http
-from gateway.dialects.base import ProviderError
+from gateway.dialects.base import ProviderError, Speaks
 from gateway.engine.wishes import read_wait, wait_in_words
 
 __all__ = ["Refusal", "read_wait", "refuse", "refuse_in_stream"]
@@ -67,13 +67,19 @@ class Refusal(UpstreamError):
 
 
 def refuse(
-    account: Account, http: int, said: ProviderError, wait_s: float | None, *, endpoint: str
+    account: Account,
+    http: int,
+    said: ProviderError,
+    wait_s: float | None,
+    *,
+    endpoint: str,
+    side: Speaks | None = None,
 ) -> Refusal:
-    """Build the error for an answer, by the provider's own `status_map` first."""
+    """Build the error for an answer, by the provider's own `status_map` first; `side` reads it, if given."""
     status = account.status_map.get(http) or classify_http(http)
     if status is Status.OK:
         status = Status.INTERNAL
-    kind = "auth" if http in _CREDENTIAL else account.dialect.error_class(said, http)
+    kind = "auth" if http in _CREDENTIAL else (side or account.dialect).error_class(said, http)
     is_model_call = endpoint not in _OBJECTS
     return Refusal(said, http, status, wait_s, kind=kind, is_model_call=is_model_call)
 
@@ -89,11 +95,12 @@ _WORDS: tuple[tuple[str, int], ...] = (
 )
 
 
-def refuse_in_stream(account: Account, said: ProviderError, *, endpoint: str) -> Refusal:
+def refuse_in_stream(
+    account: Account, said: ProviderError, *, endpoint: str, side: Speaks | None = None
+) -> Refusal:
     """Build the error for an error event under status 200: its own code tells the status, else its words."""
-    return refuse(
-        account, _status_said(said), said, wait_in_words(said.message.encode()), endpoint=endpoint
-    )
+    wait_s = wait_in_words(said.message.encode())
+    return refuse(account, _status_said(said), said, wait_s, endpoint=endpoint, side=side)
 
 
 def _status_said(said: ProviderError) -> int:

@@ -3,13 +3,14 @@
 import asyncio
 from typing import cast
 
-from gateway.chain.plan import Account, Key, Model, Target
+from gateway.chain.plan import Key, Model, Target
 from gateway.core import clock
 from gateway.core.call import Call, Run
 from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.core.ledger import Book
 from gateway.core.reply import Reply, Whole
-from gateway.dialects.base import AnswerIsError
+from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
+from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
 from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
 from gateway.engine.attempt import Attempt
@@ -25,7 +26,6 @@ from gateway.telemetry.redact import Redactor
 from gateway.upstream.client import UNSENT, Answer, Headers
 
 _JSON_HEADERS: Headers = ((b"content-type", b"application/json"),)
-_EVENTS = b"text/event-stream"
 _JSON = b"application/json"
 _MAX_ERROR_BYTES = 65_536
 _MAX_ANSWER_BYTES = 33_554_432
@@ -53,9 +53,13 @@ class Engine:
             model = model.named(run.asked)
         failure: UpstreamError | None = None
         for target in order_targets(model, run):
-            if run.endpoint not in target.account.row.endpoints:
+            if run.endpoint not in target.account.row.offers:
                 continue
-            outgoing = original.plan(run, model, target)
+            row = target.account.row
+            if run.endpoint in row.endpoints and not row.wires:
+                outgoing = original.plan(run, model, target)
+            else:
+                outgoing = await _plan(run, model, target, original)
             try:
                 return await self.call(run, target, outgoing)
             except UpstreamError as error:
@@ -64,7 +68,7 @@ class Engine:
                 failure = rather(failure, error)
         if isinstance(failure, Barred) and failure.full:
             target = await wait_for_room(failure.full, run.deadline)
-            return await self.call(run, target, original.plan(run, model, target))
+            return await self.call(run, target, await _plan(run, model, target, original))
         if failure is not None:
             raise failure
         message = f"No target of this model offers {run.endpoint}."
@@ -83,7 +87,7 @@ class Engine:
 
     async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
         cells = self._attempt_cells(run, target)
-        attempt = Attempt(run, target, key, cells, self._accounting, outgoing.body)
+        attempt = Attempt(run, target, key, cells, self._accounting, outgoing.body, outgoing.side)
         for hook in run.attempt_hooks:
             await hook.before_attempt(attempt)
         if not enter(target, key):
@@ -101,13 +105,15 @@ class Engine:
                 outgoing.method, outgoing.path, outgoing.headers, outgoing.body, run.deadline
             )
             if answer.status >= _ERRORS:
-                raise await self._read_refusal(target.account, answer, run.endpoint)
+                raise await self._read_refusal(attempt, answer)
             attempt.answered()
             reply = await _read_reply(run, attempt, answer, outgoing)
             attempt.delivered()
             return reply
         except AnswerIsError as error:
-            refusal = refuse_in_stream(target.account, error.error, endpoint=run.endpoint)
+            refusal = refuse_in_stream(
+                target.account, error.error, endpoint=run.endpoint, side=attempt.side
+            )
             attempt.fail(refusal)
             raise refusal from None
         except UpstreamError as error:
@@ -136,29 +142,29 @@ class Engine:
             target.health.show()
         return cells
 
-    async def _read_refusal(self, account: Account, answer: Answer, endpoint: str) -> Refusal:
+    async def _read_refusal(self, attempt: Attempt, answer: Answer) -> Refusal:
+        account, endpoint, side = attempt.target.account, attempt.run.endpoint, attempt.side
         try:
             body = await answer.read_all(_MAX_ERROR_BYTES)
         except UpstreamError:
             # The status has been said; a page that is cut or endless adds nothing to it.
             answer.abort()
             body = b""
-        said = account.dialect.read_error(answer.status, body, self._redactor)
+        said = side.read_error(answer.status, body, self._redactor)
         wait_s = wanted_wait(answer.status, answer.header, body)
-        return refuse(account, answer.status, said, wait_s, endpoint=endpoint)
+        return refuse(account, answer.status, said, wait_s, endpoint=endpoint, side=side)
 
 
 async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing) -> Reply:
     """Read a good answer by its own content type, whatever the request asked for (K02)."""
-    account = attempt.target.account
-    dialect = account.dialect
-    if answer.content_type == _EVENTS and outgoing.watched:
+    account, translation = attempt.target.account, outgoing.translation
+    if answer.content_type in outgoing.streams and outgoing.watched:
         if not run.stream or run.needs.whole:
             raise UpstreamError(
                 "upstream_invalid_response", phase="answer", detail="unasked stream"
             )
         rules = account.hidden_rules if outgoing.hide_usage else account.rules
-        stream = EventStream(answer, attempt, dialect.watch(run.endpoint, rules))
+        stream = EventStream(answer, attempt, _watcher(run, outgoing, rules))
         await stream.open(run.needs)
         return stream
     if not outgoing.watched and answer.content_type != _JSON:
@@ -166,11 +172,33 @@ async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outg
     attempt.received = answer_length(answer) or 0
     body = await answer.read_all(_MAX_ANSWER_BYTES)
     rules = account.rules
-    run.usage = attempt.usage = dialect.read_answer(
-        run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
-    )
+    if translation is None:
+        dialect = cast("Dialect", run.dialect)
+        run.usage = attempt.usage = dialect.read_answer(
+            run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
+        )
+    else:
+        body, said = translation.read_whole(body, rules)
+        run.usage = attempt.usage = said.usage
+        translating.warn(run, translation.notes.warnings)
     attempt.end("ok")
     return Whole(answer.status, _JSON_HEADERS, body)
+
+
+async def _plan(run: Run, model: Model, target: Target, original: Original) -> Outgoing:
+    """Build the request to one target: relayed where it speaks the caller's format, else translated."""
+    wire = target.account.row.wire(run.endpoint, target.served(model, run.asked))
+    if not wire:
+        return original.plan(run, model, target)
+    return await translating.plan(run, model, target, original, wire)
+
+
+def _watcher(run: Run, outgoing: Outgoing, rules: StreamRules) -> Watcher:
+    if outgoing.translation is not None:
+        return outgoing.translation.watch(rules)
+    if outgoing.wrapping is not None and outgoing.wrapping.watch is not None:
+        return outgoing.wrapping.watch(rules)
+    return cast("Dialect", run.dialect).watch(run.endpoint, rules)
 
 
 def _may_move_on(error: UpstreamError) -> bool:

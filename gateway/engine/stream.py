@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import cast
 
 from gateway.core import clock
 from gateway.core.call import Meter
@@ -9,7 +10,7 @@ from gateway.core.errors import GatewayError, UpstreamError
 from gateway.core.needs import Needs
 from gateway.core.reply import BeforeEnd
 from gateway.core.usage import Usage
-from gateway.dialects.base import Watcher
+from gateway.dialects.base import Dialect, Watcher
 from gateway.dialects.sse import split_events
 from gateway.engine.attempt import Attempt
 from gateway.engine.refusal import Refusal, refuse_in_stream
@@ -171,7 +172,7 @@ class EventStream:
         self.finished = True
         attempt.end("budget_exceeded")
         self._answer.abort()
-        dialect = attempt.target.account.dialect
+        dialect = cast("Dialect", attempt.run.dialect)
         return dialect.cut_short(
             attempt.run.endpoint, self._began or began, watcher.open_choices, why
         )
@@ -180,7 +181,10 @@ class EventStream:
         assert self._watcher.error is not None  # noqa: S101  the caller looked
         attempt = self._attempt
         self._failure = refuse_in_stream(
-            attempt.target.account, self._watcher.error, endpoint=attempt.run.endpoint
+            attempt.target.account,
+            self._watcher.error,
+            endpoint=attempt.run.endpoint,
+            side=attempt.side,
         )
         self._answer.abort()
         if not out:

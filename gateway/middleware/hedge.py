@@ -11,12 +11,12 @@ from pydantic import Field
 
 from gateway.core import clock
 from gateway.core.call import Call
+from gateway.core.endpoint import COUNTED
 from gateway.core.errors import GatewayError
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Reply, Whole
 from gateway.middleware.base import Build, Middleware, Options, Proceed
 
-_ENDPOINTS = frozenset({"chat", "completions", "embeddings"})
 _ACTING = ("tools", "functions")
 HEDGED = "hedged"
 """The outcome of a call that another one of the same request was faster than."""
@@ -60,7 +60,7 @@ class Hedge(Middleware):
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Make the call, and once more when it takes long."""
         fields = call.original.fields
-        if call.run.endpoint not in _ENDPOINTS or fields is None or _acts(fields):
+        if call.run.endpoint not in COUNTED or fields is None or _acts(fields):
             return await proceed(call)
         latency = self._latencies.of(call.model.name, stream=call.run.stream)
         after_s = latency.p95_s() if self._after_s is None else self._after_s

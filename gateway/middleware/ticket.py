@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gateway.core import sizing
 from gateway.core.call import Call, ModelRef, Run
 from gateway.core.counting import Counters, Hold
+from gateway.core.endpoint import ANSWERED
 from gateway.core.lease import MICRO, TOKENS
 from gateway.core.money import Price, worst
 from gateway.middleware.caps import Cap
@@ -17,8 +18,8 @@ STEP_TOKENS = 512
 _IMAGE_OUTPUT_TOKENS = 8192
 _MOST_MICRO = 10**15
 """A billion dollars: sums of several such calls are still exact in every store."""
-_ANSWERED = frozenset({"chat", "completions"})
-_FIELDS = ("max_completion_tokens", "max_tokens")
+_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_BY_ENDPOINT = {"chat": "max_completion_tokens", "responses": "max_output_tokens"}
 _COUNTS = ("n", "best_of")
 
 
@@ -74,7 +75,7 @@ def bound_of(call: Call, *, clamp: bool) -> Bound:
     context = model.context_tokens
     if context is not None:
         prompt, usual = min(prompt, context), min(usual, context)
-    if endpoint in _ANSWERED:
+    if endpoint in ANSWERED:
         return Bound(prompt, _output(call, model, clamp=clamp), usual)
     if endpoint == "images":
         return Bound(prompt, sizing.times(_IMAGE_OUTPUT_TOKENS, _count(call)), usual)
@@ -92,7 +93,7 @@ def _output(call: Call, model: ModelRef, *, clamp: bool) -> int:
     else:
         each = DEFAULT_OUTPUT_TOKENS
         if clamp:
-            name = _FIELDS[0] if call.run.endpoint == "chat" else _FIELDS[1]
+            name = _BY_ENDPOINT.get(call.run.endpoint, "max_tokens")
             call.set(name, each)
             call.run.warn(f"{name} was set to {each}: a budget needs a bound of the answer")
     return sizing.times(each, _count(call))

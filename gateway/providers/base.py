@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from gateway.core import codec
+from gateway.core.endpoint import QUESTIONS
 from gateway.providers.auth import auth_headers
 from gateway.providers.edit import Edited, edit_request
 
@@ -36,6 +37,9 @@ class Provider:
     `base_url` is empty where only the operator knows it. `auth` is bearer, none, or the name of the header that
     takes the bare key. `key_variable` is the usual environment variable, `key_variables` further usual ones.
     `paths` is plain (base, endpoint), or azure (a deployment in the path, `api-version` in the query).
+    `endpoints` are relayed as they come. `dialect` is the format that other questions are translated to, "" for
+    none; `wires` are exceptions: (part of a model's name, endpoint or "", format). `embedding` is the format of
+    embeddings where it is not OpenAI's. `headers` go with every call.
     """
 
     kind: str
@@ -50,6 +54,26 @@ class Provider:
     key_variables: tuple[str, ...] = ()
     is_local: bool = False
     needs_key: bool = True
+    wires: tuple[tuple[str, str, str], ...] = ()
+    embedding: str = ""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    offers: frozenset[str] = field(init=False, default_factory=frozenset[str])
+
+    def __post_init__(self) -> None:
+        """Work out what every call would ask for."""
+        more = ({"embeddings"} if self.embedding else set[str]()) | (
+            QUESTIONS if self.dialect else set[str]()
+        )
+        object.__setattr__(self, "offers", self.endpoints | more)
+
+    def wire(self, endpoint: str, model: str) -> str:
+        """Return the format in which this endpoint of a caller reaches a model; "" for a plain relay."""
+        for part, only, wire in self.wires:
+            if part in model and only in {"", endpoint}:
+                return wire
+        if endpoint in self.endpoints:
+            return ""
+        return self.embedding if endpoint == "embeddings" else self.dialect
 
     def auth_headers(self, secret: str) -> tuple[tuple[bytes, bytes], ...]:
         """Return the credential headers of one key; none for an empty key."""

@@ -7,7 +7,8 @@ _TEXT = _CHAT | {"completions"}
 _EMBED = _CHAT | {"embeddings"}
 _LOCAL = _TEXT | {"embeddings"}
 _OBJECTS = frozenset({"files", "batches"})
-_OPENAI = _LOCAL | _OBJECTS | {"moderations", "images", "audio"}
+_RESPONSES = frozenset({"responses"})
+_OPENAI = _LOCAL | _OBJECTS | _RESPONSES | {"moderations", "images", "audio"}
 _EVERYTHING = _OPENAI | {"rerank"}
 
 _OLD_LIMIT = {"max_completion_tokens": "max_tokens"}
@@ -52,6 +53,16 @@ _ROWS = (
         endpoints=_OPENAI,
     ),
     Provider(
+        kind="anthropic",
+        summary="Anthropic",
+        base_url="https://api.anthropic.com/v1",
+        key_variable="ANTHROPIC_API_KEY",
+        endpoints=frozenset({"messages", "count_tokens", "models"}),
+        auth="x-api-key",
+        dialect="anthropic_messages",
+        headers=((b"anthropic-version", b"2023-06-01"),),
+    ),
+    Provider(
         kind="azure",
         summary="Azure OpenAI: deployments of a resource, or its /openai/v1 and /models addresses",
         base_url="",
@@ -75,7 +86,7 @@ _ROWS = (
         summary="Groq",
         base_url="https://api.groq.com/openai/v1",
         key_variable="GROQ_API_KEY",
-        endpoints=_CHAT | _OBJECTS | {"audio"},
+        endpoints=_CHAT | _OBJECTS | _RESPONSES | {"audio"},
         quirks=Quirks(
             refuse=frozenset({"logprobs", "logit_bias", "top_logprobs"}), usage_at="finish"
         ),
@@ -107,7 +118,7 @@ _ROWS = (
         summary="xAI",
         base_url="https://api.x.ai/v1",
         key_variable="XAI_API_KEY",
-        endpoints=_TEXT | {"images"},
+        endpoints=_TEXT | _RESPONSES | {"images"},
         quirks=Quirks(refuse=frozenset({"logit_bias"}), reasoning="outside", error_shape="flat"),
     ),
     Provider(
@@ -211,7 +222,7 @@ _ROWS = (
         summary="LM Studio on this machine",
         base_url="http://127.0.0.1:1234/v1",
         key_variable="",
-        endpoints=_LOCAL,
+        endpoints=_LOCAL | _RESPONSES,
         quirks=Quirks(rename=_OLD_LIMIT),
         needs_key=False,
     ),
@@ -228,7 +239,7 @@ _ROWS = (
         summary="vLLM's server",
         base_url="http://127.0.0.1:8000/v1",
         key_variable="",
-        endpoints=_LOCAL | {"rerank", "audio"},
+        endpoints=_LOCAL | _RESPONSES | {"rerank", "audio"},
         needs_key=False,
     ),
     Provider(

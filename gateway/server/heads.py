@@ -15,6 +15,8 @@ STREAM: Headers = (
 )
 _CACHE_OFF = (b"x-gateway-cache", b"off")
 _MAX_WARNINGS = 2048
+_NAMED_TWICE = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
+"""Where clients read the request's id from a header of another name."""
 _MAX_KNOWN = 4096
 _known: dict[tuple[str, str, tuple[tuple[bytes, bytes], ...]], bytes] = {}
 
@@ -28,6 +30,8 @@ def reply_headers(run: Run, own: Headers) -> Block:
         priced = [charge.cost_micro for charge in run.charges if charge.priced]
         if priced:
             block = b"%bx-gateway-cost-usd: %b\r\n" % (block, dollars(sum(priced)).encode())
+    if run.path in _NAMED_TWICE:
+        block += b"request-id: %b\r\n" % run.request_id.encode()
     if run.warnings:
         text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
         block += checked_lines(((b"x-gateway-warnings", text),))

@@ -1,12 +1,15 @@
 """What each kind of route does: generate, relay, pass objects on, list models."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
 
 from gateway.chain.plan import Principal
 from gateway.chain.snapshot import resolve
-from gateway.core import clock
+from gateway.core import clock, codec
 from gateway.core.call import Call, Run
+from gateway.core.endpoint import ANSWERED
 from gateway.core.reply import Reply, Stream, Whole
+from gateway.core.sizing import USUAL, fields_tokens
 from gateway.dialects.base import Dialect
 from gateway.engine.outgoing import JsonOriginal
 from gateway.engine.run import Engine
@@ -16,13 +19,13 @@ from gateway.server.body import read_flag, read_json, read_model
 from gateway.server.exchange import Exchange
 from gateway.server.extension import note_wish, read_deadline, read_extension
 from gateway.server.heads import JSON, STREAM, reply_headers
-from gateway.server.models import get_model, list_models
+from gateway.server.models import get_for_messages, get_model, list_for_messages, list_models
 from gateway.server.objects import Objects
+from gateway.server.passing import passed_headers
 from gateway.server.relay import LARGE_BYTES, Pinger, relay_stream, write_large
 from gateway.server.routes import Match
+from gateway.server.stateless import require_stateless
 
-STREAMED = frozenset({"chat", "completions"})
-"""Endpoints whose answers may be streams of a dialect."""
 _Answer = Callable[[Exchange, Run, Principal, Match], Awaitable[None]]
 
 
@@ -35,14 +38,14 @@ class Kinds:
     def __init__(
         self,
         engine: Engine,
-        dialect: Dialect,
+        dialects: Mapping[str, Dialect],
         *,
         body_limit: int,
         upload_limit: int,
         request_timeout_s: float,
         ping_interval_s: float,
     ) -> None:
-        self.dialect = dialect
+        self.dialects = dialects
         self._engine = engine
         self._body_limit = body_limit
         self._request_timeout_s = request_timeout_s
@@ -55,6 +58,7 @@ class Kinds:
             "object": self._object,
             "models": self._models,
             "model": self._model,
+            "count": self._count,
         }
 
     def answer(
@@ -62,7 +66,6 @@ class Kinds:
     ) -> Awaitable[None]:
         """Answer an exchange whose caller and route are known."""
         run.path = match.shown
-        run.dialect = self.dialect
         run.may_call = principal.may_call
         return self._by_kind[match.route.kind](exchange, run, principal, match)
 
@@ -74,7 +77,11 @@ class Kinds:
         note_wish(run, wish)
         run.deadline = read_deadline(exchange, self._request_timeout_s)
         run.asked = match.model or read_model(fields)
-        run.stream = run.endpoint in STREAMED and read_flag(fields, "stream")
+        run.stream = run.endpoint in ANSWERED and read_flag(fields, "stream")
+        if run.endpoint == "messages":
+            run.passed = passed_headers(exchange)
+        elif run.endpoint == "responses":
+            require_stateless(fields, run)
         model = resolve(principal, run.asked)
         run.model = model.name
         call = Call(run, model, JsonOriginal(match.path, fields, watched=True))
@@ -91,16 +98,36 @@ class Kinds:
         if not isinstance(reply, Whole):
             return reply
         wants_usage = asks_usage((call.original.fields or {}).get("stream_options"))
-        events = self.dialect.synthesise(call.run.endpoint, reply.body, wants_usage)
+        events = _dialect(call.run).synthesise(call.run.endpoint, reply.body, wants_usage)
         return Whole(reply.status, STREAM, events)
 
     async def _stream(self, exchange: Exchange, run: Run, work: Awaitable[Reply]) -> None:
         headers = reply_headers(run, STREAM)
-        pinger = Pinger(exchange, headers, self.dialect.ping, self._ping_interval_s)
+        pinger = Pinger(exchange, headers, _dialect(run).ping, self._ping_interval_s)
         try:
             await write_reply(exchange, run, await work, pinger)
         finally:
             pinger.stop()
+
+    async def _count(
+        self, exchange: Exchange, run: Run, principal: Principal, match: Match
+    ) -> None:
+        """Count a prompt's tokens: by the first target that can, else by its bytes."""
+        fields = await read_json(exchange, self._body_limit)
+        note_wish(run, read_extension(exchange, fields))
+        run.deadline = read_deadline(exchange, self._request_timeout_s)
+        run.asked = match.model or read_model(fields)
+        run.passed = passed_headers(exchange)
+        model = resolve(principal, run.asked)
+        run.model = model.name
+        if any(run.endpoint in target.account.row.endpoints for target in model.targets):
+            call = Call(run, model, JsonOriginal(match.path, fields, watched=False))
+            reply = await self._engine.trip(call)
+        else:
+            tokens = -(-fields_tokens(fields) // USUAL)
+            run.warn("input_tokens is an estimate: no target of this model counts tokens")
+            reply = Whole(200, JSON, codec.encode({"input_tokens": tokens}))
+        await write_reply(exchange, run, reply, None)
 
     async def _relay(
         self, exchange: Exchange, run: Run, principal: Principal, match: Match
@@ -123,14 +150,20 @@ class Kinds:
             await self._object(exchange, run, principal, match)
             return
         behind = {name: p.model for name, p in await self._engine.listing.names(principal)}
-        body = list_models(principal, behind, self._loaded_at)
+        lists = list_models if exchange.header(b"anthropic-version") is None else list_for_messages
+        body = lists(principal, behind, self._loaded_at)
         await write_reply(exchange, run, Whole(200, JSON, body), None)
 
     async def _model(
         self, exchange: Exchange, run: Run, principal: Principal, match: Match
     ) -> None:
-        body = get_model(principal, match.model, self._loaded_at)
+        gets = get_model if exchange.header(b"anthropic-version") is None else get_for_messages
+        body = gets(principal, match.model, self._loaded_at)
         await write_reply(exchange, run, Whole(200, JSON, body), None)
+
+
+def _dialect(run: Run) -> Dialect:
+    return cast("Dialect", run.dialect)
 
 
 async def write_reply(exchange: Exchange, run: Run, reply: Reply, pinger: Pinger | None) -> None:

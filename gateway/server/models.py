@@ -1,6 +1,7 @@
 """The models that a caller may use, in the shape that clients list them."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from gateway.chain.plan import Model, Principal
@@ -22,12 +23,42 @@ def get_model(principal: Principal, name: str, loaded_at: int) -> bytes:
     return codec.encode(_row(name, resolve(principal, name), loaded_at))
 
 
+def list_for_messages(principal: Principal, behind: Mapping[str, Model], loaded_at: int) -> bytes:
+    """Render all models of a caller in the shape of the Messages API."""
+    named = {**behind, **principal.models}
+    rows = [_messages_row(name, model, loaded_at) for name, model in sorted(named.items())]
+    ends = {"first_id": rows[0]["id"], "last_id": rows[-1]["id"]} if rows else {}
+    page = {"data": rows, "has_more": False, "first_id": None, "last_id": None, **ends}
+    return codec.encode(page)
+
+
+def get_for_messages(principal: Principal, name: str, loaded_at: int) -> bytes:
+    """Render one model in the shape of the Messages API; raises InputError `model_not_found`."""
+    return codec.encode(_messages_row(name, resolve(principal, name), loaded_at))
+
+
+def _messages_row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
+    created = datetime.fromtimestamp(loaded_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    row: dict[str, Any] = {
+        "type": "model",
+        "id": name,
+        "display_name": name,
+        "created_at": created,
+    }
+    return row | _facts(model)
+
+
 def _row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
     row: dict[str, Any] = {"id": name, "object": "model", "created": loaded_at, "owned_by": _OWNER}
+    return row | _facts(model)
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
     if model.context_tokens is not None:
-        row["context_length"] = model.context_tokens
+        facts["context_length"] = model.context_tokens
     if model.max_output_tokens is not None:
-        row["max_output_tokens"] = model.max_output_tokens
+        facts["max_output_tokens"] = model.max_output_tokens
     if model.supports:
-        row["supports"] = sorted(model.supports)
-    return row
+        facts["supports"] = sorted(model.supports)
+    return facts

@@ -9,6 +9,7 @@ from gateway.engine.refusal import Refusal
 from gateway.server.exchange import Exchange
 
 _JSON = (b"content-type", b"application/json")
+_NAMED_TWICE = frozenset({"messages", "count_tokens"})
 _OWN = frozenset({"overloaded", "draining", "state_unavailable", "upstream_unavailable"})
 """Refusals of this gateway's own, each of which says when to come back (K09)."""
 
@@ -46,6 +47,8 @@ def _frames(dialect: Dialect, error: GatewayError, request_id: str) -> bytes:
 def error_headers(error: GatewayError, run: Run) -> list[tuple[bytes, bytes]]:
     """Build the headers of an error answer: retry advice included."""
     headers = [_JSON, (b"x-request-id", run.request_id.encode())]
+    if run.dialect is not None and run.endpoint in _NAMED_TWICE:
+        headers.append((b"request-id", run.request_id.encode()))
     if error.should_retry is not None:
         headers.append((b"x-should-retry", b"true" if error.should_retry else b"false"))
     wait_s = error.retry_after_s

@@ -3,7 +3,7 @@
 What is not in this table does not exist, and all of it needs a key (T-5); the health checks are in `health`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
 from gateway.core.errors import InputError
@@ -19,7 +19,8 @@ class Route:
     """One address. `kind` names the handler; `path` is the address below the provider's base URL.
 
     generate: JSON with `model`, understood by a dialect. relay: passed on, chosen by `model` or by
-    `x-gateway-provider`. object: files and batches, by provider alone. models, model: answered here.
+    `x-gateway-provider`. object: files and batches, by provider alone. models, model: answered here. count: the
+    tokens of a prompt, counted by its provider or estimated here. `dialect` is the format of its callers.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class Route:
     path: bytes
     methods: tuple[str, ...]
     body: str = "json"
+    dialect: str = "openai_chat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,14 @@ class Match:
     shown: str = ""
 
 
+_MESSAGES = "anthropic_messages"
 _EXACT = (
     Route("generate", "chat", b"/chat/completions", _POST),
     Route("generate", "completions", b"/completions", _POST),
     Route("generate", "embeddings", b"/embeddings", _POST),
+    Route("generate", "responses", b"/responses", _POST, dialect="openai_responses"),
+    Route("generate", "messages", b"/messages", _POST, dialect=_MESSAGES),
+    Route("count", "count_tokens", b"/messages/count_tokens", _POST, dialect=_MESSAGES),
     Route("relay", "moderations", b"/moderations", _POST),
     Route("relay", "rerank", b"/rerank", _POST),
     Route("relay", "images", b"/images/generations", _POST),
@@ -63,14 +69,35 @@ _OBJECTS: dict[bytes, dict[bytes, tuple[str, ...]]] = {
     b"batches": {b"": _GET, b"cancel": _POST},
 }
 _MODEL = Route("model", "models", b"/models/", _GET)
+_ALSO = {
+    b"/openai/responses": b"/responses",
+    b"/anthropic/v1/messages": b"/messages",
+    b"/anthropic/v1/messages/count_tokens": b"/messages/count_tokens",
+    b"/anthropic/v1/models": b"/models",
+}
+"""Further addresses that clients write."""
+
+
+def _match(row: Route) -> Match:
+    return Match(row, path=row.path, shown="/v1" + row.path.decode())
+
+
 _BY_PATH: dict[bytes, Match] = {
-    **{
-        prefix + row.path: Match(row, path=row.path, shown="/v1" + row.path.decode())
-        for row in _EXACT
-        for prefix in _PREFIXES
-    },
+    **{prefix + row.path: _match(row) for row in _EXACT for prefix in _PREFIXES},
+    **{also: _match(row) for also, path in _ALSO.items() for row in _EXACT if row.path == path},
 }
 _DEPLOYED = {row.path: row for row in _EXACT if row.kind in {"generate", "relay"}}
+
+
+def dialect_of(raw_path: bytes, match: Match | None) -> str:
+    """Return the format in which an address is answered, one that does not exist too."""
+    if match is not None:
+        return match.route.dialect
+    return (
+        _MESSAGES
+        if b"/messages" in raw_path or raw_path.startswith(b"/anthropic/")
+        else "openai_chat"
+    )
 
 
 def find(raw_path: bytes) -> Match | None:
@@ -93,7 +120,7 @@ def _find_deployment(raw_path: bytes) -> Match | None:
     name = decode_segment(deployment)
     if route is None or not name:
         return None
-    return Match(route, model=name, path=route.path, shown="/v1" + route.path.decode())
+    return replace(_match(route), model=name)
 
 
 def _find_object(raw_path: bytes) -> Match | None:

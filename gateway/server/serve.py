@@ -5,11 +5,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 from gateway.chain.plan import Principal
 from gateway.chain.snapshot import Current
 from gateway.core.call import Run
 from gateway.core.errors import GatewayError, InputError, OverloadError
+from gateway.dialects.base import Dialect
 from gateway.lifecycle.drain import Drain
 from gateway.lifecycle.inflight import InFlight
 from gateway.server import health, routes
@@ -111,13 +113,14 @@ class Handler:
                     self._recorder.record(exchange, run)
 
     async def _answer(self, exchange: Exchange, run: Run, once: Once | None) -> None:
+        match = routes.find(exchange.raw_path)
+        run.dialect = self._kinds.dialects[routes.dialect_of(exchange.raw_path, match)]
         if self._drain.leaving:
             exchange.keep_alive = False
         if self._drain.refusing:
             raise self._shed("draining")
         if len(self._inflight) > self._admission.max_in_flight:
             raise self._shed("overloaded")
-        match = routes.find(exchange.raw_path)
         principal: Principal = authenticate(exchange, self._current.snapshot)
         run.tenant = principal.tenant
         run.key_id = principal.key_id
@@ -154,4 +157,8 @@ class Handler:
         run.code = error.code
         run.status = error.http
         run.detail = error.detail or run.detail
-        render_error(exchange, self._kinds.dialect, error, run)
+        dialect = (
+            cast("Dialect | None", run.dialect)
+            or self._kinds.dialects[routes.dialect_of(exchange.raw_path, None)]
+        )
+        render_error(exchange, dialect, error, run)

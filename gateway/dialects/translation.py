@@ -1,0 +1,148 @@
+"""One request on its way between two formats: read, fitted and written; its answer read and written back."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gateway.core import codec
+from gateway.core.answer import (
+    Answer,
+    Collector,
+    Counted,
+    Delta,
+    Ended,
+    Event,
+    Finished,
+    PartBegan,
+)
+from gateway.core.message import Prompt, ToolCall
+from gateway.core.usage import Usage
+from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.fit.names import NameMap
+from gateway.dialects.fit.prompt import fit
+from gateway.dialects.losses import Notes
+from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
+from gateway.dialects.wires import WIRES, Wire
+
+
+class Translation:
+    """The way between a caller's format and a target's, for one request; made anew for each target."""
+
+    __slots__ = ("_caller", "_names", "_target", "_told", "notes", "wire")
+
+    def __init__(
+        self, caller: CallerSide, target: TargetSide, told: Told, names: NameMap, notes: Notes
+    ) -> None:
+        self.wire: Wire = WIRES[target.name]
+        self.notes = notes
+        self._caller = caller
+        self._target = target
+        self._told = told
+        self._names = names
+
+    def watch(self, rules: StreamRules) -> "TranslatedStream":
+        """Return a watcher for one stream."""
+        reader = self._target.reader(rules)
+        writer = self._caller.writer(self._told, self.notes)
+        return TranslatedStream(reader, writer, self._names, Collector(self._target.name))
+
+    def read_whole(self, body: bytes, rules: StreamRules) -> tuple[bytes, Answer]:
+        """Return a whole answer in the caller's format, and what it says."""
+        answer = self._target.read_whole(
+            body, rules.secrets, reasoning_outside=rules.reasoning_outside
+        )
+        answer = self._names.answer(answer)
+        return self._caller.write_answer(answer, self._told, self.notes), answer
+
+
+class Written(NamedTuple):
+    """A request for a target: its fields without model and stream, and the way back."""
+
+    fields: codec.Fields
+    translation: Translation
+
+
+def write(
+    prompt: Prompt, caller: CallerSide, target: TargetSide, facts: Facts, told: Told, notes: Notes
+) -> Written:
+    """Write a request for a target; raises InputError for what it cannot take."""
+    grammar = target.grammar(facts)
+    fitted = fit(prompt, grammar, notes)
+    names = NameMap.of(fitted, grammar.names)
+    fields = target.write_request(names.apply(fitted), facts, notes)
+    return Written(fields, Translation(caller, target, told, names, notes))
+
+
+class TranslatedStream:
+    """A stream of a provider as its caller's format; `dialects.base.Watcher` says the rest."""
+
+    __slots__ = (
+        "_names", "_reader", "_writer", "begun", "collector", "done", "error", "on_ended", "usage",
+    )  # fmt: skip
+
+    def __init__(
+        self, reader: StreamReader, writer: StreamWriter, names: NameMap, collector: Collector
+    ) -> None:
+        self.usage: Usage | None = None
+        self.done = False
+        self.begun = False
+        self.error: ProviderError | None = None
+        self.collector = collector
+        self.on_ended: Callable[[], None] | None = None
+        self._reader = reader
+        self._writer = writer
+        self._names = names
+
+    @property
+    def events(self) -> int:
+        """Return how many frames were read."""
+        return self._reader.frames
+
+    @property
+    def broken(self) -> int:
+        """Return how many frames could not be read."""
+        return self._reader.broken
+
+    @property
+    def surplus(self) -> int:
+        """Return how many frames came behind the end."""
+        return self._reader.surplus
+
+    @property
+    def real(self) -> bool:
+        """Return whether the last feed held more than signs of life."""
+        return self._reader.real
+
+    @property
+    def open_choices(self) -> Sequence[int]:
+        """Return the choices that have begun and not finished."""
+        return self._writer.open_choices
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what the client gets of these bytes."""
+        return self._write(self._reader.feed(data))
+
+    def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
+        """Return the rest after the upstream's end."""
+        if self.done or self.error is not None:
+            return b""
+        return self._write(self._reader.end(complete))
+
+    def _write(self, events: Sequence[Event]) -> bytes:
+        self.error = self._reader.error
+        if not events:
+            return b""
+        events = self._names.events(events)
+        for event in events:
+            match event:
+                case Delta():
+                    self.begun = True
+                case PartBegan(part=ToolCall()) | Finished():
+                    self.begun = True
+                case Counted(usage):
+                    self.usage = usage
+                case Ended():
+                    self.done = True
+                case _:
+                    pass
+        self.collector.add(events)
+        return self._writer.write(events)

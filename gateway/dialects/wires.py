@@ -1,0 +1,55 @@
+"""What the engine must know of a provider's format: its framing, and where model and stream are said."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.core import codec
+from gateway.dialects.base import StreamRules, Watcher
+from gateway.dialects.sides import Facts
+
+EVENTS = b"text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """How the bytes of a caller's format travel in this one: relayed, not translated.
+
+    `fields` returns the body's fields; `watch` a watcher that unwraps a stream, None where the stream is the
+    caller's format as it stands.
+    """
+
+    fields: Callable[[codec.Fields, Facts], codec.Fields]
+    watch: Callable[[StreamRules], Watcher] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One format.
+
+    `streams`: content types of its streams. `has_model`, `has_stream`: the body says which model, and whether it
+    streams. `always_stream`: it is said even where it is false. `wraps`: formats of callers that it only wraps.
+    `as_endpoint`: what the provider's row knows it as.
+    """
+
+    streams: frozenset[bytes] = frozenset({EVENTS})
+    has_model: bool = True
+    has_stream: bool = True
+    always_stream: bool = False
+    wraps: Mapping[str, Wrapping] = field(default_factory=dict[str, Wrapping])
+    as_endpoint: str = ""
+
+
+WIRES: dict[str, Wire] = {
+    "openai_chat": Wire(as_endpoint="chat"),
+    "openai_responses": Wire(as_endpoint="responses"),
+    "anthropic_messages": Wire(as_endpoint="messages"),
+    "gemini": Wire(has_model=False, has_stream=False),
+    "cohere_v2": Wire(),
+    "ollama": Wire(streams=frozenset({b"application/x-ndjson"}), always_stream=True),
+    "bedrock_converse": Wire(
+        streams=frozenset({b"application/vnd.amazon.eventstream"}),
+        has_model=False,
+        has_stream=False,
+    ),
+}
+"""Every format of `dialects.registry.TARGETS`, by its name."""

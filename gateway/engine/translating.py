@@ -1,0 +1,109 @@
+"""Plans requests to targets that do not speak the caller's format; what is sealed for a model is put back (K32)."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from gateway.chain.plan import Model, Target
+from gateway.core import clock, codec
+from gateway.core.call import Run
+from gateway.core.errors import InputError
+from gateway.core.message import Prompt
+from gateway.dialects.base import Dialect
+from gateway.dialects.losses import Notes
+from gateway.dialects.registry import CALLERS, TARGETS
+from gateway.dialects.sides import Facts, Told
+from gateway.dialects.translation import write
+from gateway.dialects.wires import WIRES, Wire, Wrapping
+from gateway.engine.outgoing import JSON, JsonOriginal, Original, Outgoing
+from gateway.upstream.client import Headers
+
+_TRUE, _FALSE = codec.raw(True), codec.raw(False)
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+async def plan(run: Run, model: Model, target: Target, original: Original, wire: str) -> Outgoing:
+    """Build the request to one target in its own format; raises InputError for what it cannot take."""
+    if not isinstance(original, JsonOriginal):
+        raise InputError("unsupported_model", "This target takes no forms.", param="model")
+    name = run.target_model = target.served(model, run.asked)
+    dialect = cast("Dialect", run.dialect)
+    stream = run.stream and not run.needs.whole
+    facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
+    traits = WIRES[wire]
+    wrapping = traits.wraps.get(dialect.name)
+    if wrapping is not None:
+        return _wrap(run, target, original, facts, wire, wrapping)
+    notes = Notes()
+    caller = CALLERS[dialect.name]
+    prompt = _with_limit(caller.read_request(original.fields, notes), target, stream=stream)
+    told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
+    written = write(prompt, caller, TARGETS[wire], facts, told, notes)
+    body, path = _finish(run, target, facts, wire, written.fields)
+    warn(run, notes.warnings)
+    headers = target.account.row.headers
+    return _outgoing(headers, wire, path, body)._replace(translation=written.translation)
+
+
+def _with_limit(prompt: Prompt, target: Target, *, stream: bool) -> Prompt:
+    """Take the longest answer from the target's defaults where the caller says nothing."""
+    limit = prompt.max_tokens
+    for name in _LIMITS:
+        if limit is None and name in target.params:
+            value = codec.value_of(target.params[name])
+            limit = value if isinstance(value, int) else None
+    if limit == prompt.max_tokens and stream == prompt.stream:
+        return prompt
+    return codec.replace(prompt, max_tokens=limit, stream=stream)
+
+
+def _wrap(
+    run: Run, target: Target, original: JsonOriginal, facts: Facts, wire: str, wrapping: Wrapping
+) -> Outgoing:
+    body, path = _finish(run, target, facts, wire, wrapping.fields(original.fields, facts))
+    return _outgoing(run.passed, wire, path, body)._replace(wrapping=wrapping)
+
+
+def _outgoing(headers: Headers, wire: str, path: bytes, body: bytes) -> Outgoing:
+    return Outgoing(
+        b"POST",
+        path,
+        (*JSON, *headers),
+        body,
+        watched=True,
+        side=TARGETS[wire],
+        streams=WIRES[wire].streams,
+    )
+
+
+def _finish(
+    run: Run, target: Target, facts: Facts, wire: str, fields: codec.Fields
+) -> tuple[bytes, bytes]:
+    """Return body and path, with the target's defaults and its provider's own names."""
+    account, traits = target.account, WIRES[wire]
+    edited = account.row.edit(
+        fields,
+        endpoint=traits.as_endpoint or wire,
+        model=facts.model,
+        params=target.params,
+        stream=facts.stream,
+    )
+    _say(edited.fields, traits, stream=facts.stream)
+    warn(run, edited.warnings)
+    side_path = TARGETS[wire].path(facts)
+    path = account.row.target_path(account.base_path, side_path, facts.model, account.api_version)
+    return codec.join(edited.fields), path
+
+
+def warn(run: Run, warnings: Sequence[str]) -> None:
+    """Add what the caller has not been told yet."""
+    run.warnings.extend(each for each in warnings if each not in run.warnings)
+
+
+def _say(fields: codec.Fields, traits: Wire, *, stream: bool) -> None:
+    """Say which model is asked and whether the answer is to stream, where this format says it in the body."""
+    if not traits.has_model:
+        fields.pop("model", None)
+    if traits.has_stream and (stream or traits.always_stream):
+        fields["stream"] = _TRUE if stream else _FALSE
+    else:
+        fields.pop("stream", None)
