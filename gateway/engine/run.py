@@ -10,6 +10,7 @@ from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.core.ledger import Book
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
+from gateway.dialects.translation import Translation
 from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
 from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
@@ -194,7 +195,7 @@ async def _plan(run: Run, model: Model, target: Target, original: Original) -> O
 
 
 def _watcher(run: Run, outgoing: Outgoing, rules: StreamRules) -> Watcher:
-    if outgoing.translation is not None:
+    if isinstance(outgoing.translation, Translation):
         return outgoing.translation.watch(rules)
     if outgoing.wrapping is not None and outgoing.wrapping.watch is not None:
         return outgoing.wrapping.watch(rules)

@@ -9,6 +9,8 @@ from gateway.core.call import Run
 from gateway.core.errors import InputError
 from gateway.core.message import Prompt
 from gateway.dialects.base import Dialect
+from gateway.dialects.embedding_registry import EMBEDDINGS
+from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.losses import Notes
 from gateway.dialects.registry import CALLERS, TARGETS
 from gateway.dialects.sides import Facts, Told
@@ -27,6 +29,8 @@ async def plan(run: Run, model: Model, target: Target, original: Original, wire:
         raise InputError("unsupported_model", "This target takes no forms.", param="model")
     name = run.target_model = target.served(model, run.asked)
     dialect = cast("Dialect", run.dialect)
+    if run.endpoint == "embeddings":
+        return _embed(run, target, original, name, wire)
     stream = run.stream and not run.needs.whole
     facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
     traits = WIRES[wire]
@@ -38,10 +42,20 @@ async def plan(run: Run, model: Model, target: Target, original: Original, wire:
     prompt = _with_limit(caller.read_request(original.fields, notes), target, stream=stream)
     told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
     written = write(prompt, caller, TARGETS[wire], facts, told, notes)
-    body, path = _finish(run, target, facts, wire, written.fields)
+    side = TARGETS[wire]
+    body, path = _finish(run, target, facts, wire, written.fields, side.path(facts))
     warn(run, notes.warnings)
     headers = target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)
+
+
+def _embed(run: Run, target: Target, original: JsonOriginal, name: str, wire: str) -> Outgoing:
+    notes, side = Notes(), EMBEDDINGS[wire]
+    fields, back = write_embedding(original.fields, side, name, run.asked, notes)
+    facts = Facts(target.account.row.kind, name)
+    body, path = _finish(run, target, facts, wire, fields, side.path(name))
+    warn(run, notes.warnings)
+    return _outgoing(target.account.row.headers, wire, path, body)._replace(translation=back)
 
 
 def _with_limit(prompt: Prompt, target: Target, *, stream: bool) -> Prompt:
@@ -59,7 +73,8 @@ def _with_limit(prompt: Prompt, target: Target, *, stream: bool) -> Prompt:
 def _wrap(
     run: Run, target: Target, original: JsonOriginal, facts: Facts, wire: str, wrapping: Wrapping
 ) -> Outgoing:
-    body, path = _finish(run, target, facts, wire, wrapping.fields(original.fields, facts))
+    fields = wrapping.fields(original.fields, facts)
+    body, path = _finish(run, target, facts, wire, fields, TARGETS[wire].path(facts))
     return _outgoing(run.passed, wire, path, body)._replace(wrapping=wrapping)
 
 
@@ -76,7 +91,7 @@ def _outgoing(headers: Headers, wire: str, path: bytes, body: bytes) -> Outgoing
 
 
 def _finish(
-    run: Run, target: Target, facts: Facts, wire: str, fields: codec.Fields
+    run: Run, target: Target, facts: Facts, wire: str, fields: codec.Fields, side_path: bytes
 ) -> tuple[bytes, bytes]:
     """Return body and path, with the target's defaults and its provider's own names."""
     account, traits = target.account, WIRES[wire]
@@ -89,7 +104,6 @@ def _finish(
     )
     _say(edited.fields, traits, stream=facts.stream)
     warn(run, edited.warnings)
-    side_path = TARGETS[wire].path(facts)
     path = account.row.target_path(account.base_path, side_path, facts.model, account.api_version)
     return codec.join(edited.fields), path
 
