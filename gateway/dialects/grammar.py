@@ -45,7 +45,8 @@ class Grammar:
     they may be blank. `cache_marks`: cache markers at most, 0 for none. `sealed_turns`: with reasoning on, the turn
     that tool results answer must begin with its sealed reasoning (Anthropic with a budget). `call_ids`: what ids of
     calls may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may
-    be sent; None leaves them to the writer.
+    be sent; None leaves them to the writer. `own_urls`: how addresses begin that the target reads itself, whatever
+    `image_urls` and `file_urls` say.
     """
 
     alternates: bool = False
@@ -70,5 +71,6 @@ class Grammar:
     sealed_turns: bool = False
     call_ids: NameRules | None = None
     items: frozenset[str] | None = None
+    own_urls: tuple[str, ...] = ()
     names: NameRules = NameRules()
     schema: SchemaRules = field(default_factory=SchemaRules)

@@ -1,6 +1,7 @@
 """One row per wire format."""
 
 from gateway.dialects.base import Dialect
+from gateway.dialects.bedrock.converse import Converse
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.sides import CallerSide, TargetSide
 
@@ -8,5 +9,5 @@ DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAIChat
 """Every dialect that callers speak, by its name: how its answers are relayed, watched, ended and refused."""
 CALLERS: dict[str, CallerSide] = {}
 """The same dialects as the caller's side of a translation."""
-TARGETS: dict[str, TargetSide] = {}
+TARGETS: dict[str, TargetSide] = {target.name: target for target in (Converse(),)}
 """Every dialect that providers speak, as the target's side of a translation."""

@@ -1,0 +1,1 @@
+"""Amazon Bedrock: Converse and its streams, Anthropic's models on Invoke, embeddings."""

@@ -1,0 +1,70 @@
+"""What Bedrock says when it refuses: its type stands in a header, or in the head of a frame."""
+
+from dataclasses import replace
+
+from gateway.dialects.base import ProviderError, Redactor
+from gateway.dialects.bedrock.frames import Frame
+from gateway.dialects.openai_classes import error_class as class_of
+from gateway.dialects.openai_errors import read_error
+
+TYPE_HEADER = b"x-amzn-errortype"
+_MAX_WORD = 128
+_STATUSES = {
+    "accessdeniedexception": 403,
+    "conflictexception": 400,
+    "expiredtokenexception": 403,
+    "incompletesignatureexception": 403,
+    "internalserverexception": 500,
+    "invalidsignatureexception": 403,
+    "modelerrorexception": 424,
+    "modelnotreadyexception": 429,
+    "modelstreamerrorexception": 502,
+    "modeltimeoutexception": 408,
+    "resourcenotfoundexception": 404,
+    "servicequotaexceededexception": 400,
+    "serviceunavailableexception": 503,
+    "throttlingexception": 429,
+    "unrecognizedclientexception": 403,
+    "validationexception": 400,
+}
+_CLASSES = {
+    "accessdeniedexception": "auth",
+    "expiredtokenexception": "auth",
+    "incompletesignatureexception": "auth",
+    "invalidsignatureexception": "auth",
+    "unrecognizedclientexception": "auth",
+    "servicequotaexceededexception": "quota",
+}
+
+
+def typed(said: ProviderError, header: bytes | None) -> ProviderError:
+    """Return an error with the type that the header of its answer names; `said.type` wins where there is one."""
+    if header is None or said.type:
+        return said
+    name = _name(header.decode("latin-1"))
+    return replace(said, type=name) if name else said
+
+
+def read_frame_error(frame: Frame, secrets: Redactor) -> ProviderError:
+    """Read the error that a frame holds instead of an event; its type is told as in an error answer."""
+    said = read_error(frame.payload, secrets)
+    name = _name(frame.header(":exception-type") or frame.header(":error-code"))
+    name = name[:1].upper() + name[1:]
+    message = said.message or secrets(frame.header(":error-message"))[:2048]
+    http = said.http or _STATUSES.get(name.lower(), 0)
+    return replace(said, message=message, type=name or None, http=http)
+
+
+def error_class(said: ProviderError, http: int) -> str:
+    """Classify what was said: by its type, then by its words."""
+    name = (said.type or "").lower()
+    if name == "throttlingexception":
+        # "Too many tokens, please wait" is about the rate, not about the length of the prompt.
+        return "quota" if "per day" in said.message.lower() else "other"
+    return _CLASSES.get(name) or class_of(said, http)
+
+
+def _name(text: str) -> str:
+    """Return the bare type: what stands behind `:` is an address, before `#` a namespace."""
+    name = text.partition(":")[0].rpartition("#")[2].strip()
+    return name[:_MAX_WORD] if name.isascii() and name.isprintable() else ""
