@@ -1,6 +1,7 @@
 """One row per wire format."""
 
 from gateway.dialects.base import Dialect
+from gateway.dialects.cohere.target import CohereV2
 from gateway.dialects.bedrock.converse import Converse
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.sides import CallerSide, TargetSide
