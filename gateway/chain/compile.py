@@ -12,6 +12,7 @@ from gateway.chain.guarding import breaker_rules, host_of, places_rules
 from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
 from gateway.chain.prices import Tariff
+from gateway.chain.signing import signed
 from gateway.chain.snapshot import Snapshot
 from gateway.config import models as config_models
 from gateway.config import providers as config_providers
@@ -84,7 +85,7 @@ class Compiler:
 
     def _account(self, name: str, entry: config_providers.Provider) -> Account:
         row = PROVIDERS[entry.kind]
-        base_url = entry.base_url or row.base_url
+        base_url = entry.base_url or row.address(entry.region, entry.project)
         secrets = [secret.reveal() for secret in entry.credentials] or [""]
         rules = StreamRules(
             hide_usage=False,
@@ -141,7 +142,7 @@ class Compiler:
             proxy=entry.proxy.reveal() if entry.proxy else None,
             http2=entry.http2,
         )
-        return Key(self._client.endpoint(spec), health)
+        return Key(signed(self._client.endpoint(spec), entry, row, secret), health)
 
     def _model(
         self, name: str, entry: config_models.Model, accounts: Mapping[str, Account]
@@ -196,7 +197,7 @@ def _static_headers(
     headers = list(row.auth_headers(secret))
     if entry.organization:
         headers.append((b"openai-organization", entry.organization.encode()))
-    if entry.project:
+    if entry.project and row.dialect == "openai_chat":
         headers.append((b"openai-project", entry.project.encode()))
     for name, value in entry.headers.items():
         headers.append((name.lower().encode(), value.reveal().encode()))

@@ -30,6 +30,7 @@ HeaderName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"), AfterValidator(_header)
 ]
 StatusName = Annotated[Status, Strict(strict=False)]
+CloudRegion = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
 Share = Annotated[float, Field(gt=0, le=1)]
 UpstreamStatus = Annotated[str, StringConstraints(pattern=r"^[45][0-9][0-9]$")]
 
@@ -159,7 +160,25 @@ class Provider(Block):
     organization: Text | None = Field(
         default=None, description="Organization of the account (OpenAI)."
     )
-    project: Text | None = Field(default=None, description="Project of the account (OpenAI).")
+    project: Text | None = Field(
+        default=None, description="Project of the account (OpenAI), or of the cloud (Vertex)."
+    )
+    region: CloudRegion | None = Field(default=None, description="Region (Bedrock, Vertex).")
+    credentials_file: Text | None = Field(
+        default=None,
+        description="File of a service account or of another Google credential (Vertex); default: what the "
+        "machine offers.",
+    )
+    profile: Text | None = Field(default=None, description="Profile of AWS's own files (Bedrock).")
+    access_key_id: ProviderSecret | None = Field(
+        default=None, description="AWS access key (Bedrock); default: what the machine offers."
+    )
+    secret_access_key: ProviderSecret | None = Field(
+        default=None, description="The secret of `access_key_id`."
+    )
+    session_token: ProviderSecret | None = Field(
+        default=None, description="Session token of temporary AWS keys."
+    )
 
     @property
     def credentials(self) -> tuple[Secret, ...]:
@@ -170,6 +189,10 @@ class Provider(Block):
     def _agree(self) -> Self:
         if self.api_key and self.api_keys:
             raise PydanticCustomError("both", "has api_key and api_keys: keep one of them")
+        if (self.access_key_id is None) != (self.secret_access_key is None):
+            raise PydanticCustomError(
+                "half", "access_key_id and secret_access_key belong together: write both"
+            )
         if self.transport == "fast" and (self.proxy or self.http2):
             raise PydanticCustomError("needs_httpx", "proxy and http2 need transport: httpx")
         return self

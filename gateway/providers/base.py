@@ -39,7 +39,8 @@ class Provider:
     `paths` is plain (base, endpoint), or azure (a deployment in the path, `api-version` in the query).
     `endpoints` are relayed as they come. `dialect` is the format that other questions are translated to, "" for
     none; `wires` are exceptions: (part of a model's name, endpoint or "", format). `embedding` is the format of
-    embeddings where it is not OpenAI's. `headers` go with every call.
+    embeddings where it is not OpenAI's. `headers` go with every call. `signs`: how requests are signed where no key
+    is configured: aws or google. A `base_url` may hold `{region}` and `{project}`.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Provider:
     wires: tuple[tuple[str, str, str], ...] = ()
     embedding: str = ""
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    signs: str = ""
     offers: frozenset[str] = field(init=False, default_factory=frozenset[str])
 
     def __post_init__(self) -> None:
@@ -74,6 +76,18 @@ class Provider:
         if endpoint in self.endpoints:
             return ""
         return self.embedding if endpoint == "embeddings" else self.dialect
+
+    def address(self, region: str | None, project: str | None) -> str:
+        """Return its address in a region; raises ValueError where the configuration does not say enough."""
+        url = self.base_url
+        for name, value in (("region", region), ("project", project)):
+            mark = "{" + name + "}"
+            if mark in url and not value:
+                raise ValueError(
+                    f"a provider of the kind {self.kind} needs `{name}`, or a `base_url`"
+                )
+            url = url.replace(mark, quote(value or "", safe=""))
+        return url.replace("//global-", "//")
 
     def auth_headers(self, secret: str) -> tuple[tuple[bytes, bytes], ...]:
         """Return the credential headers of one key; none for an empty key."""
