@@ -1,8 +1,9 @@
 """One row per wire format."""
 
 from gateway.dialects.base import Dialect
-from gateway.dialects.cohere.target import CohereV2
 from gateway.dialects.bedrock.converse import Converse
+from gateway.dialects.cohere.target import CohereV2
+from gateway.dialects.ollama.target import Ollama
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.sides import CallerSide, TargetSide
 
@@ -10,5 +11,7 @@ DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAIChat
 """Every dialect that callers speak, by its name: how its answers are relayed, watched, ended and refused."""
 CALLERS: dict[str, CallerSide] = {}
 """The same dialects as the caller's side of a translation."""
-TARGETS: dict[str, TargetSide] = {target.name: target for target in (Converse(),)}
+TARGETS: dict[str, TargetSide] = {
+    target.name: target for target in (Converse(), CohereV2(), Ollama())
+}
 """Every dialect that providers speak, as the target's side of a translation."""

@@ -1,0 +1,140 @@
+"""Reads what Ollama answers: a whole answer has the shape of a stream's lines, and is read as one."""
+
+import random
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from gateway.core import codec
+from gateway.core.answer import Answer, Choice, Finish
+from gateway.core.errors import UpstreamError
+from gateway.core.message import Part, Text, Thinking, ToolCall
+from gateway.core.usage import Usage
+from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.openai_errors import read_error
+
+NAME = "ollama"
+_MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
+_random = random.Random(random.SystemRandom().getrandbits(256))  # noqa: S311  an id is no secret
+
+
+class Function(codec.Struct, frozen=True):
+    """A call as Ollama tells it: its arguments are an object, or text in some servers like it."""
+
+    name: str = ""
+    arguments: Any = None
+
+
+class Call(codec.Struct, frozen=True):
+    """A call and, from newer servers, its id."""
+
+    id: str = ""
+    function: Function = Function()
+
+
+class Said(codec.Struct, frozen=True):
+    """A piece of the model's message."""
+
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class Line(codec.Struct):
+    """One line of a stream, or a whole answer."""
+
+    model: str = ""
+    created_at: Any = None
+    message: Said | None = None
+    done: bool = False
+    done_reason: str | None = None
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+    logprobs: Any = None
+    error: Any = None
+
+
+decode = codec.Decoder(Line).decode
+BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
+
+
+def read_whole(body: bytes, secrets: Redactor) -> Answer:
+    """Read a whole answer.
+
+    Raises UpstreamError `upstream_invalid_response`, or AnswerIsError for an error under a success status.
+    """
+    try:
+        line = decode(body)
+    except BAD as bad:
+        raise UpstreamError("upstream_invalid_response", phase="answer", detail=str(bad)) from None
+    if line.error:
+        raise AnswerIsError(read_error(body, secrets))
+    if line.message is None or not line.done:
+        raise UpstreamError(
+            "upstream_invalid_response", phase="answer", detail="no message that is done"
+        )
+    said = line.message
+    parts: list[Part] = []
+    if said.thinking:
+        parts.append(Thinking(said.thinking))
+    if said.content:
+        parts.append(Text(said.content))
+    parts += map(call_of, said.tool_calls or ())
+    native = line.done_reason or ""
+    choice = Choice(
+        index=0,
+        parts=tuple(parts),
+        finish=finish_of(native, called=bool(said.tool_calls)),
+        native=native,
+        logprobs=weights(line.logprobs),
+    )
+    created = created_of(line.created_at)
+    return Answer(NAME, "", line.model, (choice,), usage_of(line), created)
+
+
+def call_of(call: Call) -> ToolCall:
+    """Return a call, with an id made up where the server gives none."""
+    given: object = call.function.arguments
+    if isinstance(given, str):
+        arguments = given
+    else:
+        arguments = "" if given is None else codec.encode(given).decode()
+    return ToolCall(
+        call.id or f"call_{_random.getrandbits(96):024x}", call.function.name, arguments
+    )
+
+
+def finish_of(native: str, *, called: bool) -> Finish:
+    """Return why an answer ended; the server says `stop` for a call, which it gives whole or not at all (K35)."""
+    if called:
+        return "tool_calls"
+    return "length" if native == "length" else "stop"
+
+
+def usage_of(line: Line) -> Usage | None:
+    """Return the counts of the last line; the prompt's is left out where it was cached whole."""
+    usage = Usage(input=_count(line.prompt_eval_count), output=_count(line.eval_count))
+    return None if usage == Usage() else usage
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= _MOST else None
+
+
+def created_of(value: object) -> int:
+    """Return a time as seconds since the epoch, 0 where it is none."""
+    if not isinstance(value, str):
+        return 0
+    try:
+        return int(datetime.fromisoformat(value).timestamp())
+    except (ValueError, OverflowError):
+        return 0
+
+
+def weights(value: object) -> tuple[Mapping[str, Any], ...]:
+    """Return log probabilities, which come as OpenAI writes them, each with its alternatives."""
+    listed = cast("list[object]", value) if isinstance(value, list) else []
+    found = [item for item in map(codec.as_object, listed) if item is not None]
+    return tuple({"bytes": None, "top_logprobs": [], **item} for item in found)
