@@ -64,6 +64,7 @@ class PartBegan(codec.Struct, frozen=True, gc=False):
     """A part begins; deltas are added to what `part` holds already. `at` counts parts of the choice from 0.
 
     A part that is complete as it stands (Opaque, a redacted Thinking, an Image) gets no deltas; it still ends.
+    The `summary` of a Thinking that begins is one empty piece where its text will be a summary.
     """
 
     choice: int
@@ -156,7 +157,9 @@ class _Open:
                 cited = (*part.citations, *self.citations)
                 return codec.replace(part, text=part.text + text, citations=cited, **seal)
             case Thinking():
-                return codec.replace(part, text=part.text + text, **seal)
+                whole = part.text + text
+                summary = (whole,) if part.summary == ("",) else part.summary
+                return codec.replace(part, text=whole, summary=summary, **seal)
             case Refusal():
                 return Refusal(part.text + text)
             case ToolCall():

@@ -1,0 +1,114 @@
+"""The settings of a prompt as this format writes them, in a request and again in its response."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.core.message import Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
+from gateway.dialects.responses.states import ORIGIN
+
+Json = dict[str, Any]
+
+
+def write_tools(prompt: Prompt) -> list[Json]:
+    """Return the tools that this format knows: functions, custom ones, and its own provider's."""
+    own = prompt.origin == ORIGIN
+    return [
+        _write_tool(tool, own=own) if isinstance(tool, Tool) else dict(tool.value)
+        for tool in prompt.tools
+        if isinstance(tool, Tool) or tool.origin == ORIGIN
+    ]
+
+
+def _write_tool(tool: Tool, *, own: bool) -> Json:
+    """Return one tool; `own`: the caller speaks this format, where a function that says nothing is strict."""
+    written: Json = {"type": "custom" if tool.custom else "function", "name": tool.name}
+    if tool.description:
+        written["description"] = tool.description
+    if tool.custom:
+        if tool.format is not None:
+            written["format"] = dict(tool.format)
+        return {**written, **tool.extra} if own else written
+    if tool.parameters is not None or not own:
+        empty = {"type": "object", "properties": {}}
+        written["parameters"] = empty if tool.parameters is None else dict(tool.parameters)
+    if tool.strict is not None or not own:
+        written["strict"] = tool.strict or False
+    return {**written, **tool.extra} if own else written
+
+
+def write_choice(choice: ToolChoice, prompt: Prompt) -> str | Json:
+    """Return a choice among the tools of a prompt."""
+    if not choice.names:
+        return "required" if choice.mode == "named" else choice.mode
+    if choice.mode == "none":
+        return "none"
+    named = [_reference(name, prompt, custom=choice.custom) for name in choice.names]
+    if choice.mode == "named":
+        return named[0]
+    return {"type": "allowed_tools", "mode": choice.mode, "tools": named}
+
+
+def _reference(name: str, prompt: Prompt, *, custom: bool) -> Json:
+    for tool in prompt.tools:
+        if isinstance(tool, Tool) and tool.name == name:
+            return {"type": "custom" if tool.custom else "function", "name": name}
+        if isinstance(tool, ServerTool) and tool.kind == name:
+            return {"type": name}
+    return {"type": "custom" if custom else "function", "name": name}
+
+
+def write_text(form: Format | None, verbosity: str) -> Json:
+    """Return the `text` field: the answer's form and how much it says; {} where nothing was asked."""
+    written: Json = {}
+    if form is not None:
+        written["format"] = _write_format(form)
+    if verbosity:
+        written["verbosity"] = verbosity
+    return written
+
+
+def _write_format(form: Format) -> Json:
+    if form.kind == "text":
+        return {"type": "text"}
+    if form.kind == "json":
+        return {"type": "json_object"}
+    written: Json = {"type": "json_schema", "name": form.name or "response"}
+    if form.description:
+        written["description"] = form.description
+    written["schema"] = dict(form.schema or {})
+    if form.strict is not None:
+        written["strict"] = form.strict
+    return written
+
+
+_EFFORTS = ((0, "none"), (2048, "low"), (8192, "medium"))
+_MOST_EFFORT = "high"
+
+
+def effort_of(reasoning: Reasoning) -> str:
+    """Return the effort that was asked for; of a budget of tokens, the one that comes near it."""
+    if reasoning.effort:
+        return reasoning.effort
+    if reasoning.enabled is False:
+        return "none"
+    if reasoning.budget is None:
+        return ""
+    return next((name for most, name in _EFFORTS if reasoning.budget <= most), _MOST_EFFORT)
+
+
+def write_reasoning(reasoning: Reasoning | None, *, own: bool) -> Json:
+    """Return the `reasoning` field, {} where nothing was asked; `own`: its extra members are this format's."""
+    if reasoning is None:
+        return {}
+    written: Json = {}
+    effort = effort_of(reasoning)
+    if effort:
+        written["effort"] = effort
+    if reasoning.summary:
+        written["summary"] = reasoning.summary
+    extra: Mapping[str, Any] = reasoning.extra if own else {}
+    return {**written, **{name: value for name, value in extra.items() if name != SEALED}}
+
+
+SEALED = "sealed"
+"""In the extra members of `Reasoning`: the caller asked for `reasoning.encrypted_content`."""

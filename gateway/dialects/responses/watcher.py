@@ -1,0 +1,233 @@
+"""Watches a Responses stream going by; the bytes stay as they came.
+
+Plain deltas are known by one typed decode; whatever it refuses is taken apart.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gateway.core import codec
+from gateway.core.codec import as_object
+from gateway.core.errors import UpstreamError
+from gateway.core.usage import Usage
+from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.openai_errors import read_error
+from gateway.dialects.openai_usage import usage_of
+from gateway.dialects.responses.failures import error_of, failure_of
+from gateway.dialects.responses.script import Script, Unfinished
+from gateway.dialects.responses.states import END_EVENTS, STATES
+from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+
+_BLANK = b"\n\n"
+_DATA = b"\ndata:"
+_EVENT = b"event: response."
+_DONE = b"[DONE]"
+_BAD = (codec.JSONError, RecursionError)
+_BEFORE_CONTENT = frozenset(
+    {
+        "response.created",
+        "response.in_progress",
+        "response.queued",
+        "response.content_part.added",
+        "response.reasoning_summary_part.added",
+    }
+)
+_EMPTY_ITEMS = frozenset({"message", "reasoning"})
+
+
+class _Plain(codec.Struct, gc=False):
+    """A delta that holds nothing to look at."""
+
+    type: Literal[
+        "response.output_text.delta",
+        "response.function_call_arguments.delta",
+        "response.custom_tool_call_input.delta",
+        "response.reasoning_summary_text.delta",
+        "response.reasoning_text.delta",
+        "response.refusal.delta",
+    ]
+    delta: str
+    sequence_number: int
+    error: None = None
+
+
+_decode_plain = codec.Decoder(_Plain).decode
+
+
+def _plain(event: bytes) -> _Plain | None:
+    """Return one event as a plain delta, or None when it is anything else."""
+    if event.startswith(b"data:"):
+        at = len(b"data:")
+    elif event.startswith(_EVENT):
+        at = event.find(_DATA) + len(_DATA)
+    else:
+        return None
+    try:
+        return _decode_plain(event[at:])
+    except _BAD:
+        return None
+
+
+class StreamWatcher:
+    """The watcher of Responses streams; `gateway.dialects.base.Watcher` says the rest.
+
+    It keeps what the open item has said so far, so that a stream can be ended at any place with whole events.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_quick",
+        "_rules",
+        "_script",
+        "_started",
+        "begun",
+        "broken",
+        "done",
+        "error",
+        "events",
+        "real",
+        "surplus",
+        "usage",
+    )
+
+    def __init__(self, rules: StreamRules) -> None:
+        self.usage: Usage | None = None
+        self.done = False
+        self.begun = False
+        self.events = 0
+        self.broken = 0
+        self.surplus = 0
+        self.error: ProviderError | None = None
+        self.real = False
+        self._rules = rules
+        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._script = Script({})
+        self._started = False
+        self._quick = False
+
+    @property
+    def open_choices(self) -> Sequence[int]:
+        """Return the one choice while it is open, with what is needed to end it."""
+        return Unfinished(self._script, ended=self.done)
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what may go to the client now: whole events only."""
+        if self._quick and data.endswith(_BLANK):
+            plain = _plain(data)
+            if plain is not None:
+                self._note(plain)
+                return data
+        return self._feed_slowly(data)
+
+    def _note(self, plain: _Plain) -> None:
+        self.events += 1
+        self.real = True
+        self._script.number = plain.sequence_number + 1
+        self._script.texts.append(plain.delta)
+
+    def _feed_slowly(self, data: bytes) -> bytes:
+        self.real = False
+        if self.done or self.error is not None:
+            self.surplus += self.done and data.count(b"data:") - data.count(_DONE)
+            return b""
+        block = self._buffer.take(data)
+        out = [self._pass(event) for event in split_events(block)] if block else []
+        self._quick = self.begun and not (self.done or self.error or self._buffer.held)
+        return b"".join(out)
+
+    def _pass(self, event: bytes) -> bytes:
+        """Return what the client gets of one whole event."""
+        if self.error is not None:
+            return b""
+        if not self._started and event.startswith(BOM):
+            event = event[len(BOM) :]
+        plain = _plain(event) if self.begun and not self.done else None
+        if plain is not None:
+            self._note(plain)
+            return event
+        name, data = parse_event(event)
+        if self.done:
+            self.surplus += data is not None and data.strip() != _DONE
+            return b""
+        if data is None and name != b"error":
+            return event if self._started else b""
+        return self._pass_data(event, name, (data or b"").strip())
+
+    def _pass_data(self, event: bytes, name: bytes, data: bytes) -> bytes:
+        if name != b"error" and (not data or data == _DONE):
+            # No JSON client survives an empty frame, and OpenAI's stop at `[DONE]`, which is no end here.
+            return b""
+        self.real = True
+        try:
+            said = as_object(codec.decode(data))
+        except _BAD:
+            said = None
+            self.broken += 1
+        if said is None:
+            if name == b"error" or b'"error"' in data:
+                self.error = read_error(data, self._rules.secrets)
+                return b""
+            event = self._without_secrets(event)
+        elif not self._follow(said, name):
+            return b""
+        self.events += 1
+        self._started = True
+        return event
+
+    def _follow(self, said: dict[str, Any], name: bytes) -> bool:
+        """Take in what an event says; return whether the client gets it."""
+        kind = said.get("type")
+        if kind == "error" or name == b"error" or (kind is None and said.get("error")):
+            self.error = error_of(said, self._rules.secrets)
+            return False
+        end = END_EVENTS.get(kind) if isinstance(kind, str) else None
+        if end is None:
+            self._script.observe(said)
+            self.begun = self.begun or _is_content(said)
+            return True
+        self.begun = True
+        response = as_object(said.get("response")) or {}
+        self.usage = usage_of(response.get("usage"), outside=self._rules.reasoning_outside)
+        state = STATES.get(str(response.get("status")), end)
+        if not (end.good and (state.good or not state.ended)):
+            self.error = failure_of(response, self._rules.secrets)
+            return False
+        self.done = True
+        return True
+
+    def _without_secrets(self, event: bytes) -> bytes:
+        """Return an event that is no answer, and so may be the words of an error, without known secrets."""
+        text = event.decode("utf-8", "surrogateescape")
+        clean = self._rules.secrets(text)
+        return event if clean == text else clean.encode("utf-8", "surrogateescape")
+
+    def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
+        """Return the rest: a last event that lacks its blank line. Only the provider's own end is one (K04)."""
+        if self.done or self.error is not None:
+            return b""
+        event = self._buffer.rest().strip(b"\r\n")
+        out = self._pass_rest(event) if event else b""
+        if self.done or self.error is not None:
+            return out
+        raise UpstreamError("upstream_truncated", phase="body")
+
+    def _pass_rest(self, event: bytes) -> bytes:
+        _, data = parse_event(event)
+        if data is None:
+            if event.lstrip()[:1] in {b"{", b"["} and b'"error"' in event:
+                self.error = read_error(event, self._rules.secrets)
+            return b""
+        try:
+            codec.decode(data)
+        except _BAD:
+            return b""
+        return self._pass(event + _BLANK)
+
+
+def _is_content(said: dict[str, Any]) -> bool:
+    """Tell whether an event is more than a beginning."""
+    kind = said.get("type")
+    if kind == "response.output_item.added":
+        item = as_object(said.get("item")) or {}
+        return item.get("type") not in _EMPTY_ITEMS
+    return kind not in _BEFORE_CONTENT
