@@ -33,6 +33,10 @@ LOSSES: dict[str, Loss] = {
         "thinking was switched off for this call: the sealed reasoning of an earlier turn is not known any more",
         "A tool result whose call came with sealed reasoning that neither the caller nor the gateway has.",
     ),
+    "seal_missing": Loss(
+        "come without the sealed reasoning that this target gave or wants; they were marked as made elsewhere",
+        "Tool calls in the history of another model, or whose signature is lost, at Gemini 3 and later.",
+    ),
     "cache_dropped": Loss(
         "cannot be marked for caching at this target; the mark was left out",
         "A cache marker at a place, or of a number, that the target does not take.",

@@ -3,6 +3,7 @@
 from gateway.dialects.base import Dialect
 from gateway.dialects.bedrock.converse import Converse
 from gateway.dialects.cohere.target import CohereV2
+from gateway.dialects.gemini.side import GeminiTarget
 from gateway.dialects.ollama.target import Ollama
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.sides import CallerSide, TargetSide
@@ -12,6 +13,6 @@ DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAIChat
 CALLERS: dict[str, CallerSide] = {}
 """The same dialects as the caller's side of a translation."""
 TARGETS: dict[str, TargetSide] = {
-    target.name: target for target in (Converse(), CohereV2(), Ollama())
+    target.name: target for target in (Converse(), CohereV2(), GeminiTarget(), Ollama())
 }
 """Every dialect that providers speak, as the target's side of a translation."""

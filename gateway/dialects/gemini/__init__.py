@@ -1,0 +1,1 @@
+"""Google's generateContent, spoken with Gemini and with Vertex."""
