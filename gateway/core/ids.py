@@ -23,6 +23,11 @@ def new_run_id() -> str:
     return f"run_{int(clock.wall() * 1000):012x}{_random.getrandbits(80):020x}"
 
 
+def new_call_id() -> str:
+    """Return a fresh id for a tool call whose provider gave none; it is matched with a result and opens nothing."""
+    return f"call_{_random.getrandbits(96):024x}"
+
+
 def accepted(value: bytes) -> bool:
     """Tell whether a caller's own id may be used in headers and logs."""
     return _HARMLESS.match(value) is not None

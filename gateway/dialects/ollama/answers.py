@@ -1,11 +1,10 @@
 """Reads what Ollama answers: a whole answer has the shape of a stream's lines, and is read as one."""
 
-import random
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from gateway.core import codec
+from gateway.core import codec, ids
 from gateway.core.answer import Answer, Choice, Finish
 from gateway.core.errors import UpstreamError
 from gateway.core.message import Part, Text, Thinking, ToolCall
@@ -15,7 +14,6 @@ from gateway.dialects.openai_errors import read_error
 
 NAME = "ollama"
 _MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
-_random = random.Random(random.SystemRandom().getrandbits(256))  # noqa: S311  an id is no secret
 
 
 class Function(codec.Struct, frozen=True):
@@ -94,14 +92,14 @@ def read_whole(body: bytes, secrets: Redactor) -> Answer:
 
 def call_of(call: Call) -> ToolCall:
     """Return a call, with an id made up where the server gives none."""
-    given: object = call.function.arguments
-    if isinstance(given, str):
-        arguments = given
-    else:
-        arguments = "" if given is None else codec.encode(given).decode()
-    return ToolCall(
-        call.id or f"call_{_random.getrandbits(96):024x}", call.function.name, arguments
-    )
+    function = call.function
+    return ToolCall(call.id or ids.new_call_id(), function.name, _text(function.arguments))
+
+
+def _text(arguments: object) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else codec.encode(arguments).decode()
 
 
 def finish_of(native: str, *, called: bool) -> Finish:
