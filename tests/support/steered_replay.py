@@ -1,4 +1,4 @@
-"""Runs the replay upstream, and lets the name of a model carry its options: `opt:chunk=7,seed=1`.
+"""Runs the replay upstream, and lets the name of a model carry its options: `opt:chunk=7`, `gpt~opt:chunk=7`.
 
 A provider's address is fixed in a configuration, so options in it would need a provider for each.
 """
@@ -7,9 +7,12 @@ import contextvars
 import importlib.util
 import json
 import sys
+import re
 from typing import Any
+from urllib.parse import unquote
 
 _MARK = "opt:"
+_VERB = re.compile(r":[a-zA-Z]+(?:\?.*)?$")
 _options: contextvars.ContextVar[str] = contextvars.ContextVar("options", default="")
 
 
@@ -25,7 +28,7 @@ def main(path: str, arguments: list[str]) -> None:
     handle, unprefix = server.handle, server.unprefix
 
     async def steered_handle(self: Any, request: Any) -> Any:
-        _options.set(_asked(await request.read()))
+        _options.set(_asked(await request.read(), request.raw_path))
         return await handle(self, request)
 
     def steered_unprefix(self: Any, raw: str) -> Any:
@@ -37,12 +40,16 @@ def main(path: str, arguments: list[str]) -> None:
     module.main()
 
 
-def _asked(body: bytes) -> str:
+def _asked(body: bytes, path: str) -> str:
+    """Return the options behind the mark: in the body's model, else in the path's."""
     try:
         model = json.loads(body).get("model")
     except (ValueError, AttributeError):
         return ""
-    return model.removeprefix(_MARK) if isinstance(model, str) and model.startswith(_MARK) else ""
+    if not isinstance(model, str):
+        model = next((part for part in unquote(path).split("/") if _MARK in part), "")
+        model = model.partition("?")[0].rpartition(":")[0] if _VERB.search(model) else model
+    return model.partition(_MARK)[2]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,155 @@
+"""Every recorded answer of every provider, given to callers of every format: the same words, calls and numbers (K35).
+
+The folder is `RECORDINGS`, or the one beside the project.
+"""
+
+import json
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.exchanges import Exchange
+from tests.support.heard import READERS, Heard
+from tests.support.recordings import folder
+from tests.support.shared import absent
+from tests.support.translated import CALLERS, EXCHANGES, Stage, translated
+
+CUTS = ("event", "1", "7", "random,seed=1")
+FINISHES: Mapping[str, str] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "STOP": "stop",
+    "COMPLETE": "stop",
+    "completed": "stop",
+    "stop_sequence": "stop",
+    "STOP_SEQUENCE": "stop",
+    "eos": "stop",
+    "pause_turn": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "MAX_TOKENS": "length",
+    "incomplete:max_output_tokens": "length",
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "TOOL_CALL": "tool_calls",
+    "UNEXPECTED_TOOL_CALL": "tool_calls",
+    "refusal": "content_filter",
+    "content_filter": "content_filter",
+    "SAFETY": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "guardrail_intervened": "content_filter",
+}
+"""What each provider's word means, in the words of chat completions."""
+PASSED = {400, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529}
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
+    with translated(tmp_path_factory.mktemp("translation")) as stage:
+        yield stage
+
+
+def cases(exchanges: Iterable[Exchange]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("exchange", [pytest.param(e, id=e.id) for e in exchanges])
+
+
+def good(*, stream: bool) -> list[Exchange]:
+    return [
+        e for e in EXCHANGES if e.status < 400 and e.stream is stream and not e.expect.get("error")
+    ]
+
+
+def test_there_are_exchanges() -> None:
+    if folder() is None:
+        absent("../shared with the recordings of providers")
+    assert len(EXCHANGES) > 0
+
+
+@cases(good(stream=False))
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_plain_answer_says_the_same_in_every_format(
+    stage: Stage, exchange: Exchange, caller: str
+) -> None:
+    answer = stage.ask(exchange, caller)
+
+    assert answer.status_code == 200, answer.text
+    assert_same(READERS[caller](answer.content, stream=False), exchange, caller)
+
+
+@cases(good(stream=True))
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_stream_says_the_same_in_every_format_however_it_is_cut(
+    stage: Stage, exchange: Exchange, caller: str
+) -> None:
+    for cut in CUTS:
+        answer = stage.ask(exchange, caller, f"chunk={cut}")
+
+        assert answer.status_code == 200, answer.text
+        assert_same(READERS[caller](answer.content, stream=True), exchange, caller)
+
+
+@cases(e for e in EXCHANGES if e.status >= 400)
+@pytest.mark.parametrize("caller", CALLERS)
+def test_an_error_is_told_in_the_callers_format(
+    stage: Stage, exchange: Exchange, caller: str
+) -> None:
+    answer = stage.ask(exchange, caller)
+
+    said = answer.json()
+    expected = exchange.expect["error"]
+    assert answer.headers["x-request-id"]
+    if caller == "messages":
+        assert said["type"] == "error"
+        assert said["request_id"] == answer.headers["request-id"]
+        assert said["error"]["type"].endswith("_error")
+    error = said["error"]
+    if answer.status_code == 502 and exchange.status not in PASSED | {401, 402, 403}:
+        assert error["message"]
+        return
+    if is_credential(exchange):
+        assert answer.status_code == 502
+        return
+    assert answer.status_code == exchange.status
+    assert error["message"] == expected["message"]
+
+
+def is_credential(exchange: Exchange) -> bool:
+    return exchange.status in {401, 402, 403} or "API_KEY_INVALID" in json.dumps(exchange.raw)
+
+
+def assert_same(heard: Heard, exchange: Exchange, caller: str) -> None:
+    """Compare what a client heard with what the provider said."""
+    expect = exchange.expect
+    assert heard.error is None
+    assert heard.complete
+    plan = expect.get("tool_plan") or ""
+    assert heard.text == plan + (expect.get("text") or "")
+    assert [(c.name, c.arguments) for c in heard.calls] == [
+        (c["name"], c["input"] if c.get("custom") else c["arguments"])
+        for c in expect.get("tool_calls") or ()
+    ]
+    if expect.get("finish_reason") is not None or heard.calls:
+        assert heard.finish == finish_of(exchange)
+    assert_counts(heard, expect.get("usage") or {}, exchange)
+
+
+def finish_of(exchange: Exchange) -> str:
+    """Return what the end was: a word of the provider, but for calls that it does not tell of."""
+    word = FINISHES[exchange.expect.get("finish_reason") or "stop"]
+    calls = exchange.expect.get("tool_calls")
+    if calls and word == "stop":
+        return "tool_calls"
+    return word
+
+
+def assert_counts(heard: Heard, usage: Mapping[str, Any], exchange: Exchange) -> None:
+    if "input" in usage:
+        assert heard.input == usage.get("input_total", usage["input"])
+    if "output" in usage:
+        output = usage.get("output_total", usage["output"])
+        if exchange.provider == "xai" and exchange.kind == "chat":
+            output += usage.get("reasoning") or 0
+        assert heard.output == output
+    if usage.get("cached"):
+        assert heard.cached == usage["cached"]
