@@ -11,7 +11,7 @@ class SchemaRules:
     `keep`: keywords that may stand in a schema node (names under `properties` are never touched). `refs`: whether
     `$ref` and `$defs` may stay; otherwise they are inlined, cycles cut. `null_as`: how a type that may be null is
     written: type_list, any_of, or nullable (a keyword). `const_as_enum`, `string_enums`: Gemini's needs. `formats`:
-    values that `format` may have, None for any.
+    values that `format` may have, None for any. `typed`: every node says its type, every array its items.
     """
 
     keep: frozenset[str] | None = None
@@ -20,6 +20,7 @@ class SchemaRules:
     const_as_enum: bool = False
     string_enums: bool = False
     formats: frozenset[str] | None = None
+    typed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

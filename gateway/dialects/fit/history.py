@@ -1,0 +1,191 @@
+"""The order of a history: who may speak when, as a target asks for it; no text is lost or moved (K33)."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from gateway.core import codec
+from gateway.core.message import Message, Part, Prompt, Text, ToolCall
+from gateway.dialects.fit.places import message_at
+from gateway.dialects.fit.results import Results, Turn, text_only, turns
+from gateway.dialects.fit.system import SYSTEM_ROLES, leading, marked, single
+from gateway.dialects.grammar import Grammar
+from gateway.dialects.losses import Notes
+
+EMPTY_USER = "(empty message)"
+CONTINUE = "Continue."
+"""What the user says where a target wants a word of theirs and the history has none."""
+
+
+def arrange(
+    prompt: Prompt, messages: Sequence[Message], grammar: Grammar, notes: Notes
+) -> Sequence[Message]:
+    """Return the messages as the grammar orders them, the same ones where they are so already.
+
+    Raises InputError `invalid_request` naming the message for results that fit no call.
+    """
+    if _is_arranged(messages, grammar):
+        return messages
+    return _History(prompt, messages, grammar, notes).arranged()
+
+
+def _is_arranged(messages: Sequence[Message], grammar: Grammar) -> bool:
+    """Return whether nothing can be wrong: the quick look that is enough for a short chat."""
+    alternates = grammar.alternates
+    inline = grammar.system == "inline"
+    last = ""
+    system = 0
+    for message in messages:
+        role = message.role
+        if len(message.parts) == 0:
+            return False
+        if role == "user" or role == "assistant":  # noqa: PLR1714  twice as fast as a set
+            if role == last and alternates:
+                return False
+            if role == "assistant" and (
+                (grammar.first_user and last in {"", "system", "developer"})
+                or any(type(part) is ToolCall for part in message.parts)
+            ):
+                return False
+        elif role == "tool":
+            return False
+        else:
+            system += 1
+            if not inline and last in {"user", "assistant"}:
+                return False
+        last = role
+    if grammar.system == "single" and system:
+        only = messages[0].parts[0]
+        if system > 1 or len(messages[0].parts) > 1 or type(only) is not Text:
+            return False
+    return last == "user" or (last == "assistant" and grammar.prefill)
+
+
+class _History:
+    def __init__(
+        self, prompt: Prompt, messages: Sequence[Message], grammar: Grammar, notes: Notes
+    ) -> None:
+        self._prompt = prompt
+        self._before = prompt.messages
+        self._messages = messages
+        self._grammar = grammar
+        self._notes = notes
+
+    def arranged(self) -> list[Message]:
+        first = leading(self._messages)
+        head = [message for message in self._messages[:first] if message.parts]
+        if head and self._grammar.system == "single":
+            head = [single(head, message_at(self._prompt.origin, self._before, 0), self._notes)]
+        body = self._body(first)
+        self._begin(body, has_head=bool(head))
+        self._end(body)
+        return [*head, *body]
+
+    def _body(self, first: int) -> list[Message]:
+        grammar = self._grammar
+        listed = [*self._messages[:first], *map(self._in_place, range(first, len(self._messages)))]
+        if grammar.results_together or grammar.results_complete or grammar.alternates:
+            body = self._in_turns(listed, first)
+        else:
+            body = [each for each in listed[first:] if each is not None]
+        if grammar.results_text_only:
+            body = list(self._shown(body))
+        if grammar.alternates:
+            body = list(self._joined(body))
+        return [self._filled(each) if not each.parts else each for each in body]
+
+    def _in_place(self, at: int) -> Message | None:
+        """Return a message as it may stand here; None for one that says nothing and need not be there."""
+        message = self._messages[at]
+        if message.role in SYSTEM_ROLES:
+            if not message.parts and not self._grammar.empty_text:
+                return None
+            if self._grammar.system == "inline":
+                return message
+            self._notes.lost("system_moved", message_at(self._prompt.origin, self._before, at))
+            return marked(message) if message.parts else None
+        if message.parts or message.role == "user":
+            return message
+        is_emptied = not self._grammar.empty_text or bool(self._before[at].parts)
+        return None if is_emptied or message.role == "tool" else message
+
+    def _in_turns(self, listed: Sequence[Message | None], first: int) -> list[Message]:
+        """Return the history with the results of each turn behind its calls, checked and ordered."""
+        results = Results(
+            self._prompt.origin,
+            self._before,
+            self._notes,
+            complete=self._grammar.results_complete,
+        )
+        body: list[Message] = []
+        for turn in turns(listed, first):
+            body += self._said(turn)
+            message = results.of(turn)
+            if message is not None:
+                body.append(message)
+            body += turn.rest
+        return body
+
+    def _said(self, turn: Turn) -> list[Message]:
+        """Return what the model said, in one message where its calls would stand apart from their results."""
+        said = [message for _, message in turn.said]
+        if len(said) > 1 and any(_has_calls(message) for message in said[:-1]):
+            return [self._one(said)]
+        return said
+
+    def _shown(self, body: Iterable[Message]) -> Iterable[Message]:
+        below: list[Message] = []
+        for message in body:
+            if message.role != "tool":
+                yield from below
+                below.clear()
+                yield message
+                continue
+            results, shown = text_only(message)
+            yield results
+            if shown is not None:
+                below.append(shown)
+        yield from below
+
+    def _joined(self, body: Iterable[Message]) -> Iterable[Message]:
+        """Yield the messages with neighbours of one role as one."""
+        for role, group in groupby(body, key=lambda message: message.role):
+            messages = list(group)
+            if role in SYSTEM_ROLES or len(messages) == 1:
+                yield from messages
+            else:
+                yield self._one(messages)
+
+    def _one(self, messages: Sequence[Message]) -> Message:
+        """Join messages of one role; a name that not all share is noted."""
+        parts: list[Part] = [part for message in messages for part in message.parts]
+        names = {message.name for message in messages}
+        if len(names) > 1:
+            self._notes.lost("field_unsupported", "messages[].name")
+        name = names.pop() if len(names) == 1 else ""
+        return codec.replace(messages[0], parts=tuple(parts), name=name)
+
+    def _filled(self, message: Message) -> Message:
+        """Return a message of the user that may not be empty with a placeholder."""
+        if message.role != "user" or self._grammar.empty_text:
+            return message
+        self._notes.lost("text_filled", "messages: one of the user")
+        return codec.replace(message, parts=(Text(EMPTY_USER),))
+
+    def _begin(self, body: list[Message], *, has_head: bool) -> None:
+        grammar = self._grammar
+        if body:
+            is_needed = grammar.first_user and body[0].role != "user"
+        else:
+            is_needed = not has_head or grammar.first_user or grammar.system != "inline"
+        if is_needed:
+            self._notes.lost("user_added", "messages")
+            body.insert(0, Message("user", (Text(CONTINUE),)))
+
+    def _end(self, body: list[Message]) -> None:
+        if body and body[-1].role == "assistant" and not self._grammar.prefill:
+            self._notes.lost("prefill_ended", "messages")
+            body.append(Message("user", (Text(CONTINUE),)))
+
+
+def _has_calls(message: Message) -> bool:
+    return any(isinstance(part, ToolCall) for part in message.parts)

@@ -1,0 +1,54 @@
+"""Where a part stands, in the words of the caller's own format: what errors and warnings name (K33)."""
+
+from collections.abc import Sequence
+
+from gateway.core.message import Message
+
+
+def message_at(origin: str, messages: Sequence[Message], at: int) -> str:
+    """Return the name of a message: `messages[2]`, or `input` where items are no messages (Responses)."""
+    if origin == "openai_responses":
+        return "input"
+    before = messages[:at]
+    if origin == "openai_chat":
+        return f"messages[{sum(_chat_messages(message) for message in before)}]"
+    if origin == "anthropic_messages":
+        return f"messages[{_turns(before, messages[at])}]"
+    return f"messages[{at}]"
+
+
+def part_at(origin: str, messages: Sequence[Message], at: int, part: int, kind: str) -> str:
+    """Return the name of a part: `messages[2].content[1] (image)`."""
+    if origin == "openai_responses":
+        return f"input ({kind})"
+    return f"{message_at(origin, messages, at)}.content[{part}] ({kind})"
+
+
+def call_at(origin: str, messages: Sequence[Message], at: int, call_id: str) -> str:
+    """Return the name of a tool call or result: its message and its id; results may be messages of their own."""
+    place = message_at(origin, messages, at)
+    message = messages[at]
+    if origin == "openai_chat" and message.role == "tool":
+        first = sum(_chat_messages(each) for each in messages[:at])
+        more = next((n for n, part in enumerate(message.parts) if _id(part) == call_id), 0)
+        place = f"messages[{first + more}]"
+    return f"{place} (tool call {call_id})"
+
+
+def _id(part: object) -> str:
+    return getattr(part, "call_id", "")
+
+
+def _chat_messages(message: Message) -> int:
+    """Return how many messages of chat a message was: each result of a tool is one."""
+    return len(message.parts) if message.role == "tool" else 1
+
+
+def _turns(before: Sequence[Message], message: Message) -> int:
+    """Return the index in Messages: leading system prompts stand apart, results open their user's message."""
+    count = 0
+    for last, this in zip((None, *before), (*before, message), strict=True):
+        leads = count == 0 and this.role in {"system", "developer"}
+        joins = last is not None and last.role == "tool" and this.role == "user"
+        count += not (leads or joins)
+    return max(count - 1, 0)
