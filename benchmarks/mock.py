@@ -1,4 +1,4 @@
-"""A mock OpenAI-style upstream on uvloop: answers with bytes made before the first request.
+"""A mock upstream in two formats on uvloop: answers with bytes made before the first request.
 
 The mode comes from the model name or the first path segment: anything with `paced` streams one
 event per interval, anything with `hang` waits before it answers, the rest is answered at once.
@@ -21,7 +21,7 @@ from typing import Final, cast
 import httptools
 import uvloop
 
-from benchmarks import payload
+from benchmarks import anthropic, payload
 
 BACKLOG: Final = 4096
 _MODEL: Final = re.compile(rb'"model"\s*:\s*"([^"]*)"')
@@ -51,19 +51,42 @@ def _whole(body: bytes, status: bytes = b"200 OK") -> bytes:
     return head % (status, len(body)) + body
 
 
-_ANSWER: Final = _whole(payload.answer_body())
 _WHOAMI: Final = _whole(b'{"pid":%d}' % os.getpid())
 _MODELS: Final = _whole(b'{"object":"list","data":[{"id":"bench","object":"model"}]}')
 _NOT_FOUND: Final = _whole(b'{"error":{"message":"no such path"}}', b"404 Not Found")
-_BEFORE, _AFTER = payload.content_event_parts()
-_CHUNK_BEFORE: Final = (b"%x\r\n" % (len(_BEFORE) + payload.STAMP_DIGITS + len(_AFTER))) + _BEFORE
-_CHUNK_AFTER: Final = _AFTER + b"\r\n"
-_FIRST: Final = payload.http_chunk(payload.role_event())
-_LAST: Final = payload.http_chunk(payload.last_events()) + _END
 
 
-def _content_chunk() -> bytes:
-    return b"%b%019d%b" % (_CHUNK_BEFORE, time.monotonic_ns(), _CHUNK_AFTER)
+class Format:
+    """The bytes of one format of answers."""
+
+    def __init__(
+        self, answer: bytes, first: bytes, around: tuple[bytes, bytes], last: bytes
+    ) -> None:
+        before, after = around
+        size = len(before) + payload.STAMP_DIGITS + len(after)
+        self.answer = _whole(answer)
+        self.first = payload.http_chunk(first)
+        self.before = b"%x\r\n%b" % (size, before)
+        self.after = after + b"\r\n"
+        self.last = payload.http_chunk(last) + _END
+
+    def content_chunk(self) -> bytes:
+        """Return one event with the time of now."""
+        return b"%b%019d%b" % (self.before, time.monotonic_ns(), self.after)
+
+
+_CHAT: Final = Format(
+    payload.answer_body(),
+    payload.role_event(),
+    payload.content_event_parts(),
+    payload.last_events(),
+)
+_MESSAGES: Final = Format(
+    anthropic.answer_body(),
+    anthropic.first_events(),
+    anthropic.content_event_parts(),
+    anthropic.last_events(),
+)
 
 
 class Upstream(asyncio.Protocol):
@@ -81,6 +104,7 @@ class Upstream(asyncio.Protocol):
         self.url = b""
         self.body: list[bytes] = []
         self.timer: asyncio.Handle | None = None
+        self.form = _CHAT
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -112,7 +136,8 @@ class Upstream(asyncio.Protocol):
         self.body = []
         if self.parser.get_method() != b"POST":
             self.write(_WHOAMI if path == b"/whoami" else _MODELS)
-        elif path.endswith(b"/chat/completions"):
+        elif path.endswith((b"/chat/completions", b"/messages")):
+            self.form = _MESSAGES if path.endswith(b"/messages") else _CHAT
             self.complete(path, body)
         else:
             self.write(_NOT_FOUND)
@@ -122,7 +147,7 @@ class Upstream(asyncio.Protocol):
         found = _MODEL.search(body)
         mode = path.split(b"/", 2)[1] + b" " + (found.group(1) if found else b"")
         start = partial(self.stream, paced=b"paced" in mode)
-        answer = start if _STREAM.search(body) else partial(self.write, _ANSWER)
+        answer = start if _STREAM.search(body) else partial(self.write, self.form.answer)
         if b"hang" in mode:
             self.timer = self.loop.call_later(self.hang_s, answer)
         else:
@@ -135,10 +160,10 @@ class Upstream(asyncio.Protocol):
     def stream(self, *, paced: bool) -> None:
         """Send the head and the first event, then the contents paced or in a burst."""
         if paced:
-            self.write(_STREAM_HEAD + _FIRST)
+            self.write(_STREAM_HEAD + self.form.first)
             self.next_paced(self.loop.time() + self.interval_s, 0)
         else:
-            self.write(_STREAM_HEAD + _FIRST)
+            self.write(_STREAM_HEAD + self.form.first)
             self.next_burst(0)
 
     def next_paced(self, at: float, sent: int) -> None:
@@ -146,9 +171,9 @@ class Upstream(asyncio.Protocol):
 
     def send_paced(self, at: float, sent: int) -> None:
         if sent == payload.CONTENT_EVENTS:
-            self.write(_LAST)
+            self.write(self.form.last)
             return
-        self.write(_content_chunk())
+        self.write(self.form.content_chunk())
         self.next_paced(at + self.interval_s, sent + 1)
 
     def next_burst(self, sent: int) -> None:
@@ -156,10 +181,10 @@ class Upstream(asyncio.Protocol):
         if self.transport is None:
             return
         if sent >= payload.CONTENT_EVENTS:
-            self.write(_LAST)
+            self.write(self.form.last)
             return
         count = min(self.per_write, payload.CONTENT_EVENTS - sent)
-        self.write(_content_chunk() * count)
+        self.write(self.form.content_chunk() * count)
         self.timer = self.loop.call_soon(self.next_burst, sent + count)
 
 

@@ -23,7 +23,7 @@ stores:
   database: sqlite:{folder}/bench.db
 providers:
   mock:
-    kind: openai_compatible
+    kind: {kind}
     base_url: http://127.0.0.1:{upstream}/v1
     api_key: env:BENCH_UPSTREAM_KEY
     max_connections: 4096
@@ -50,6 +50,7 @@ class Gateway:
     name = "gateway"
     label = "this gateway"
     chain = "[]"
+    kind = "openai_compatible"
 
     def launch(self, folder: Path, port: int, upstream_port: int) -> Launch | None:
         if importlib.util.find_spec("gateway.__main__") is None:
@@ -70,6 +71,7 @@ class Gateway:
                 names=", ".join(payload.MODELS),
                 state=state,
                 chain=self.chain,
+                kind=self.kind,
                 prices="\n".join(
                     f"  mock/{name}: {{input: 0.15, output: 0.6}}" for name in payload.MODELS
                 ),
@@ -93,6 +95,14 @@ class Gateway:
 
     def install(self) -> None:
         return
+
+
+class Translated(Gateway):
+    """This product between callers of chat completions and a provider of Messages."""
+
+    name = "translated"
+    label = "this gateway, to Messages"
+    kind = "anthropic"
 
 
 class Chained(Gateway):

@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.subjects.base import Subject
 from benchmarks.subjects.direct import Direct
-from benchmarks.subjects.gateway import Chained, Gateway
+from benchmarks.subjects.gateway import Chained, Gateway, Translated
 from benchmarks.subjects.litellm import LiteLLM
 from benchmarks.subjects.nginx import Nginx
 from benchmarks.subjects.portkey import Portkey
@@ -14,12 +14,22 @@ from benchmarks.subjects.rolter import Rolter
 
 SUBJECTS: Final[dict[str, Subject]] = {
     subject.name: subject
-    for subject in (Nginx(), Direct(), Gateway(), Chained(), Rolter(), Portkey(), LiteLLM())
+    for subject in (
+        Nginx(),
+        Direct(),
+        Gateway(),
+        Chained(),
+        Translated(),
+        Rolter(),
+        Portkey(),
+        LiteLLM(),
+    )
 }
 OURS: Final = "gateway"
 REFERENCE: Final = "nginx"
 BASE_LINE: Final = "direct"
 PEERS: Final = ("rolter", "portkey", "litellm")
 CHAINED: Final = "chained"
-DEFAULT: Final = (REFERENCE, BASE_LINE, OURS, CHAINED)
+TRANSLATED: Final = "translated"
+DEFAULT: Final = (REFERENCE, BASE_LINE, OURS, CHAINED, TRANSLATED)
 QUICK: Final = (REFERENCE, OURS)
