@@ -87,7 +87,7 @@ class Content:
         for part in parts:
             block = self._block(part, at)
             if block is not None:
-                blocks += (block, *self.marks(getattr(part, "cache", None)))
+                blocks += (block, *self.marks(_mark_of(part)))
         return blocks
 
     def _block(self, part: Part, at: str) -> Block | None:
@@ -124,6 +124,17 @@ class Content:
             else:
                 self._notes.lost("field_unsupported", "the mark of a tool result as an error")
         return {"toolResult": written}
+
+
+def _mark_of(part: Part) -> CacheMark | None:
+    """Return the mark behind a part; one within a result moves behind it, for none may stand within."""
+    match part:
+        case Text(cache=mark) | Image(cache=mark) | File(cache=mark) | ToolCall(cache=mark):
+            return mark
+        case ToolResult(cache=mark):
+            return mark or next((found for each in part.parts if (found := _mark_of(each))), None)
+        case _:
+            return None
 
 
 def _call(call: ToolCall, at: str) -> Block:

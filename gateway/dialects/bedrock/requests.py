@@ -109,10 +109,8 @@ def _inference(
     temperature, top_p = sampling.temperature, sampling.top_p
     if temperature is not None and not family.takes_sampling:
         notes.lost("field_unsupported", "temperature")
-    elif temperature is not None and thought.is_on and family.is_claude:
-        # Thinking is drawn at a temperature of 1 alone.
-        if temperature != 1:
-            notes.lost("field_unsupported", "temperature")
+    elif temperature not in {None, 1} and thought.is_on and family.is_claude:
+        notes.lost("field_unsupported", "temperature")  # thinking is drawn at 1 alone
     elif temperature is not None:
         found["temperature"] = min(temperature, 1)
         if temperature > 1:
