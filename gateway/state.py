@@ -15,6 +15,7 @@ from gateway.stores.registry import (
     log_in_as,
     open_counters,
     open_ledger,
+    open_opaque,
     open_permits,
     open_receipts,
     watch_state,
@@ -28,7 +29,10 @@ _Loop = Callable[[], Coroutine[Any, Any, None]]
 
 
 class State:
-    """Counters, ledger, receipts and leases of probes, opened once; nothing is asked before the first request."""
+    """Counters, ledger, receipts, sealed state and leases of probes, opened once.
+
+    Nothing is asked before the first request.
+    """
 
     def __init__(self, stores: Stores, spawn: Spawn) -> None:
         state = stores.state.reveal()
@@ -37,6 +41,7 @@ class State:
         self._counters = open_counters(state, spawn)
         self.ledger = open_ledger(stores.database.reveal())
         self.receipts = open_receipts(state, spawn)
+        self.opaque = open_opaque(state, spawn)
         self.permits = open_permits(state, spawn)
         self.book = LedgerWriter(self.ledger)
         self._settler = Settler(
@@ -80,6 +85,7 @@ class State:
     async def aclose(self) -> None:
         """Let go of connections and files; the work behind has ended by then."""
         await self.receipts.aclose()
+        await self.opaque.aclose()
         await self.permits.aclose()
         await self._counters.aclose()
         await self.ledger.aclose()

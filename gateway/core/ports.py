@@ -1,6 +1,6 @@
 """What the middle asks of stores: protocols, and the records that cross them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,4 +47,23 @@ class KeyStore(Protocol):
 
     def close(self) -> None:
         """Let go of files."""
+        ...
+
+
+class OpaqueStore(Protocol):
+    """Sealed state of providers that callers' formats cannot carry, kept for each tenant (K32).
+
+    It never fails a request: what cannot be looked up or kept is told and goes without.
+    """
+
+    async def get_many(self, tenant: str, ids: Sequence[str]) -> Mapping[str, bytes] | None:
+        """Return what is kept under these ids, byte for byte; None when the store did not answer in time."""
+        ...
+
+    async def put_many(self, tenant: str, items: Mapping[str, bytes], ttl_s: float) -> bool:
+        """Keep items for `ttl_s` seconds; a newer one replaces an older. False when the store did not answer."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
         ...

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 from gateway.core.counting import Counters
 from gateway.core.errors import StoreError
 from gateway.core.ledger import Ledger
-from gateway.core.ports import KeyStore
+from gateway.core.ports import KeyStore, OpaqueStore
 from gateway.core.probing import LocalPermits, ProbePermits
 from gateway.core.receipts import Receipts
 from gateway.stores.keys import MemoryKeys, SqliteKeys
 from gateway.stores.ledger import MemoryLedger, SqliteLedger
 from gateway.stores.memory import MemoryCounters
+from gateway.stores.opaque import MemoryOpaque
 from gateway.stores.receipts import MemoryReceipts
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
@@ -43,6 +44,13 @@ def _redis_receipts(url: str, spawn: Spawn) -> Receipts:
     from gateway.stores.redis.receipts import RedisReceipts
 
     return RedisReceipts(Client(url, spawn))
+
+
+def _redis_opaque(url: str, spawn: Spawn) -> OpaqueStore:
+    from gateway.stores.redis.client import Client
+    from gateway.stores.redis.opaque import RedisOpaque
+
+    return RedisOpaque(Client(url, spawn))
 
 
 def _redis_permits(url: str, spawn: Spawn) -> ProbePermits:
@@ -83,7 +91,10 @@ RECEIPTS: dict[str, Callable[[str, Spawn], Receipts]] = {
     "memory": lambda _, __: MemoryReceipts(),
     **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_receipts),
 }
-
+OPAQUE: dict[str, Callable[[str, Spawn], OpaqueStore]] = {
+    "memory": lambda _, __: MemoryOpaque(),
+    **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_opaque),
+}
 PERMITS: dict[str, Callable[[str, Spawn], ProbePermits]] = {
     "memory": lambda _, __: LocalPermits(),
     **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_permits),
@@ -135,6 +146,14 @@ def open_receipts(url: str, spawn: Spawn) -> Receipts:
     if scheme not in RECEIPTS:
         raise StoreError("state_unavailable", detail=f"receipts are not kept in {scheme}")
     return RECEIPTS[scheme](url, spawn)
+
+
+def open_opaque(url: str, spawn: Spawn) -> OpaqueStore:
+    """Open the sealed state of providers at a state address; as `open_counters`."""
+    scheme = url.partition(":")[0]
+    if scheme not in OPAQUE:
+        raise StoreError("state_unavailable", detail=f"sealed state is not kept in {scheme}")
+    return OPAQUE[scheme](url, spawn)
 
 
 def open_permits(url: str, spawn: Spawn) -> ProbePermits:
