@@ -1,0 +1,78 @@
+"""What a check is: one file per kind and one line in the registry. It finds; what is done about it, the layer does."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+from pydantic import Field
+
+from gateway.core.call import Call
+from gateway.middleware.base import Build, Options
+
+Action = Literal["block", "redact", "flag"]
+Phase = Literal["input", "output"]
+
+
+class Finding(NamedTuple):
+    """One thing that was found: characters `start` to `end` of the text, and what it is (an e-mail, a word...).
+
+    `end` 0 means the text as a whole. `label` comes from configuration or code, never from the text.
+    """
+
+    label: str
+    start: int = 0
+    end: int = 0
+
+
+class CheckOptions(Options):
+    """What every check may say besides its own options."""
+
+    kind: str = Field(description="Which check it is.")
+    label: str | None = Field(default=None, description="Its name in answers, logs and metrics.")
+    action: Action = Field(
+        default="block",
+        description="`block`: refuse; `redact`: put a mark in its place; `flag`: count and go on.",
+    )
+
+
+class About(NamedTuple):
+    """What a check may know of the text: where it stands, and in which call."""
+
+    phase: Phase
+    role: str
+    call: Call
+
+
+class Check(Protocol):
+    """A check of texts, in one piece or as they grow. Instances are shared by all requests; nothing is kept.
+
+    A check that is local is sync and fast (`look`); one that asks somebody is not (`ask`). Exactly one of both counts:
+    `is_local` says which.
+    """
+
+    options: ClassVar[type[CheckOptions]]
+    summary: ClassVar[str]
+    is_local: ClassVar[bool]
+
+    def look(self, text: str, about: About) -> Sequence[Finding]:
+        """Find in one text; local checks alone."""
+        ...
+
+    async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
+        """Find in several texts with one question; checks that are not local.
+
+        May raise anything: the layer turns it into its fail mode (W-GRD-11, K27).
+        """
+        ...
+
+    def open_from(self, text: str) -> int:
+        """Return from which character on a growing text may still become a match, len(text) where nothing can.
+
+        Everything before has been judged for good: the same findings whatever follows (K26). Local checks alone.
+        """
+        ...
+
+
+class Maker(Protocol):
+    """Makes a check from its options; raises OptionError. Regular expressions and lists are compiled here."""
+
+    def __call__(self, options: Any, build: Build) -> Check: ...  # noqa: ANN401  each kind names its own type
