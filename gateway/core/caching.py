@@ -14,8 +14,8 @@ class Pool(codec.Struct, frozen=True, gc=False):
     """Whose answers may be shared: what is kept for one pool is never served to another.
 
     `tenant` is the server's own word from the credential. `scope` is session, tenant, shared or custom, with its
-    `value` (a digest of the session's id, the pool's name, ...; "" for the unscoped pool). `fingerprint` digests all
-    of a request that may change its answer but the last text of the user (W-CACHE-14, K20).
+    `value` (a digest of the session's id, the pool's name, ...; "" for the unscoped pool). `fingerprint` digests
+    all of a request that may change its answer but the last text of the user (W-CACHE-14, K20).
     """
 
     tenant: str
@@ -33,10 +33,10 @@ class Pool(codec.Struct, frozen=True, gc=False):
 class Entry(codec.Struct, frozen=True):
     """One kept answer. Times are seconds since the epoch by the store's clock.
 
-    `id` is random. `asked` is the user's last text, `exact` and `canonical` are keys within the pool. `answer` is the
-    neutral answer (`core.answer.Answer`), encoded; never headers, never usage. `vector` is float32, little-endian,
-    unit length, made by `embedder` ("" with no vector). `epoch` is that of the pool when the request began: what was
-    deleted meanwhile is not brought back (O-4). `author` is the key id that it was made for.
+    `id` is random. `asked` is the user's last text, `exact` and `canonical` are keys within the pool. `answer` is
+    the neutral answer (`core.answer.Answer`), encoded; never headers, never usage. `vector` is float32,
+    little-endian, unit length, made by `embedder` ("" with no vector). `epoch` is that of the pool when the request
+    began: what was deleted meanwhile is not brought back (O-4). `author` is the key id that it was made for.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What a check is: one file per kind and one line in the registry. It finds; what is done about it, the layer does."""
+"""What a check is: one file per kind, one line in the registry. It finds; the layer does what is to be done."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -45,8 +45,8 @@ class About(NamedTuple):
 class Check(Protocol):
     """A check of texts, in one piece or as they grow. Instances are shared by all requests; nothing is kept.
 
-    A check that is local is sync and fast (`look`); one that asks somebody is not (`ask`). Exactly one of both counts:
-    `is_local` says which.
+    A check that is local is sync and fast (`look`); one that asks somebody is not (`ask`). Exactly one of both
+    counts: `is_local` says which.
     """
 
     options: ClassVar[type[CheckOptions]]
