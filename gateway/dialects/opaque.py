@@ -1,0 +1,280 @@
+"""Opaque state of providers that the gateway keeps for callers: what to keep, to ask for, and to put back (K32).
+
+All functions are pure; `core.ports.OpaqueStore` keeps the items of each tenant. Names of tools are the caller's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard, cast
+
+from gateway.core import codec
+from gateway.core.answer import Answer
+from gateway.core.message import Message, Part, Prompt, Text, Thinking, ToolCall
+from gateway.core.scope import digest
+from gateway.dialects.grammar import Grammar
+from gateway.dialects.losses import Notes
+
+_RANDOM_ID = 16
+_MAX_EXACT = 2**53
+_SealedPart = Thinking | Text | ToolCall
+
+
+class _Sealed(codec.Struct, frozen=True, omit_defaults=True):
+    """A sealed part that stood before a call, `behind` a text of the same turn or before it.
+
+    Of a text only the digest is kept: the caller has the words.
+    """
+
+    behind: bool = False
+    thinking: Thinking | None = None
+    text: str = ""
+    signature: str = ""
+    maker: str = ""
+
+
+class _Entry(codec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of a call: `domain` is the account that made it, `call` a digest of the call itself."""
+
+    domain: str
+    name: str
+    call: str
+    signature: str = ""
+    maker: str = ""
+    before: tuple[_Sealed, ...] = ()
+
+
+_read_entry = codec.Decoder(_Entry).decode
+
+
+def call_key(call_id: str) -> str:
+    """Return the id under which the seals of a call are kept."""
+    return f"call:{call_id}"
+
+
+def seal_key(part: _SealedPart) -> str:
+    """Return the id under which it is kept who made a seal."""
+    redacted = part.redacted if isinstance(part, Thinking) else ""
+    return f"seal:{digest(part.maker, part.signature, redacted)}"
+
+
+def sealed_of(answer: Answer, domain: str) -> dict[str, bytes]:
+    """Return what to keep of an answer: for each call what is sealed before and at it, for each seal its domain.
+
+    `domain` names the account, or all accounts that can read each other's seals. Empty when nothing is sealed.
+    """
+    items: dict[str, bytes] = {}
+    for choice in answer.choices:
+        before: list[_Sealed] = []
+        behind = False
+        for part in choice.parts:
+            if _is_sealed(part):
+                items[seal_key(part)] = domain.encode()
+            if isinstance(part, ToolCall):
+                if before or part.signature:
+                    items[call_key(part.id)] = _entry(part, before, domain)
+                before, behind = [], False
+            elif isinstance(part, Thinking):
+                if part.signature or part.redacted:
+                    before.append(_Sealed(behind, part))
+            elif isinstance(part, Text):
+                if part.signature:
+                    text = digest(part.text) if part.text else ""
+                    before.append(_Sealed(behind, None, text, part.signature, part.maker))
+                behind = behind or bool(part.text.strip())
+    return items
+
+
+def wanted(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:
+    """Return the ids to look up: of calls in the history that came without their seals, and of seals that came."""
+    if not grammar.makers:
+        return ()
+    ids: dict[str, None] = {}
+    for message in prompt.messages:
+        if message.role != "assistant":
+            continue
+        has_thinking = False
+        for part in message.parts:
+            if _is_sealed(part) and part.maker in grammar.makers:
+                ids[seal_key(part)] = None
+                has_thinking = has_thinking or isinstance(part, Thinking)
+            if isinstance(part, ToolCall):
+                is_sent = part.signature or (has_thinking and "gemini" not in grammar.makers)
+                if not is_sent:
+                    ids[call_key(part.id)] = None
+                has_thinking = False
+    return tuple(ids)
+
+
+def restore(prompt: Prompt, found: Mapping[str, bytes] | None, domain: str, notes: Notes) -> Prompt:
+    """Put back what was kept, byte for byte at its place, and take out what another domain has made.
+
+    What the caller sent itself wins. `found` None: the store did not answer, which is noted.
+    """
+    if found is None:
+        notes.lost("state_unknown")
+        return prompt
+    if not found:
+        return prompt
+    restorer = _Restorer(found, domain, notes)
+    messages = tuple(
+        restorer.message(message) if message.role == "assistant" else message
+        for message in prompt.messages
+    )
+    if all(a is b for a, b in zip(messages, prompt.messages, strict=True)):
+        return prompt
+    return codec.replace(prompt, messages=messages)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """What stands before one call of a message, and the call; None behind the last one."""
+
+    call: ToolCall | None = None
+    parts: list[Part] = field(default_factory=list[Part])
+
+
+class _Restorer:
+    def __init__(self, found: Mapping[str, bytes], domain: str, notes: Notes) -> None:
+        self._found = found
+        self._domain = domain
+        self._notes = notes
+
+    def message(self, message: Message) -> Message:
+        """Return a message of the model with its seals."""
+        parts: list[Part] = []
+        for stretch in _stretches(message.parts):
+            own = [part for each in stretch.parts if (part := self._own(each)) is not None]
+            call = stretch.call
+            if call is None:
+                parts += own
+                continue
+            sent = self._own(call)
+            entry = self._entry(call)
+            if entry is not None and isinstance(sent, ToolCall):
+                own, sent = self._put_back(own, sent, entry)
+            parts += own
+            if sent is not None:
+                parts.append(sent)
+        same = len(parts) == len(message.parts) and all(
+            a is b for a, b in zip(parts, message.parts, strict=True)
+        )
+        return message if same else codec.replace(message, parts=tuple(parts))
+
+    def _own(self, part: Part) -> Part | None:
+        """Return a part that the caller sent, without a seal of another domain; None where nothing is left."""
+        if not _is_sealed(part):
+            return part
+        maker = self._found.get(seal_key(part))
+        if maker is None or maker == self._domain.encode():
+            return part
+        self._notes.lost("thinking_dropped", "reasoning that another account has sealed")
+        if isinstance(part, Thinking):
+            if not part.text:
+                return None
+            return codec.replace(part, signature="", redacted="", maker="", id="")
+        return codec.replace(part, signature="", maker="")
+
+    def _entry(self, call: ToolCall) -> _Entry | None:
+        """Return what was kept of this very call; ids that are used again for another call bring nothing."""
+        kept = self._found.get(call_key(call.id))
+        if kept is None:
+            return None
+        try:
+            entry = _read_entry(kept)
+        except codec.JSONError:
+            return None
+        if entry.name != call.name or (not _is_random(call.id) and entry.call != _digest(call)):
+            return None
+        if entry.domain != self._domain:
+            place = f"reasoning before tool call {call.id}"
+            self._notes.lost("thinking_dropped", f"{place}, sealed by another account,")
+            return None
+        return entry
+
+    @staticmethod
+    def _put_back(
+        own: Sequence[Part], call: ToolCall, entry: _Entry
+    ) -> tuple[list[Part], ToolCall]:
+        if entry.signature and not call.signature:
+            call = codec.replace(call, signature=entry.signature, maker=entry.maker)
+        parts = list(own)
+        if not any(isinstance(part, Thinking) and _is_sealed(part) for part in parts):
+            sealed = [each for each in entry.before if each.thinking is not None]
+            if sealed:
+                parts = [part for part in parts if not isinstance(part, Thinking)]
+                front = [each.thinking for each in sealed if not each.behind and each.thinking]
+                back = [each.thinking for each in sealed if each.behind and each.thinking]
+                parts = [*front, *parts, *back]
+        for each in entry.before:
+            if each.thinking is None:
+                parts = _with_text_seal(parts, each)
+        return parts, call
+
+
+def _with_text_seal(parts: Sequence[Part], sealed: _Sealed) -> list[Part]:
+    """Seal the text that a seal belongs to; one of an empty text gets it back, others stay without."""
+    out = list(parts)
+    for at, part in enumerate(out):
+        if isinstance(part, Text) and sealed.signature == part.signature:
+            return out
+        if isinstance(part, Text) and not part.signature and sealed.text == digest(part.text):
+            out[at] = codec.replace(part, signature=sealed.signature, maker=sealed.maker)
+            return out
+    if not sealed.text:
+        text = Text("", signature=sealed.signature, maker=sealed.maker)
+        front = sum(isinstance(part, Thinking) for part in out)
+        out.insert(len(out) if sealed.behind else front, text)
+    return out
+
+
+def _stretches(parts: Sequence[Part]) -> Iterator[_Stretch]:
+    stretch = _Stretch()
+    for part in parts:
+        if isinstance(part, ToolCall):
+            stretch.call = part
+            yield stretch
+            stretch = _Stretch()
+        else:
+            stretch.parts.append(part)
+    if stretch.parts:
+        yield stretch
+
+
+def _is_sealed(part: Part) -> TypeGuard[_SealedPart]:
+    if isinstance(part, Thinking):
+        return bool(part.signature or part.redacted)
+    return isinstance(part, Text | ToolCall) and bool(part.signature)
+
+
+def _entry(call: ToolCall, before: Sequence[_Sealed], domain: str) -> bytes:
+    return codec.encode(
+        _Entry(domain, call.name, _digest(call), call.signature, call.maker, tuple(before))
+    )
+
+
+def _is_random(call_id: str) -> bool:
+    """Return whether an id is one that no other call can have: not `call_0`, not `functions.weather:0`."""
+    return len(call_id) >= _RANDOM_ID and ":" not in call_id and "." not in call_id
+
+
+def _digest(call: ToolCall) -> str:
+    """Return a digest of a call's arguments that does not depend on how they are written."""
+    text = call.arguments
+    if call.custom:
+        return digest("custom", text)
+    try:
+        value: object = codec.decode(text) if text.strip() else {}
+        return digest("json", codec.encode(_sorted(value)).decode())
+    except (codec.JSONError, RecursionError, UnicodeError):
+        return digest("text", text)
+
+
+def _sorted(value: object) -> object:
+    """Return a JSON value with its keys in order, and whole numbers without a fraction."""
+    if isinstance(value, dict):
+        return {k: _sorted(each) for k, each in sorted(cast("dict[str, Any]", value).items())}
+    if isinstance(value, list):
+        return [_sorted(each) for each in cast("list[object]", value)]
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT:
+        return int(value)
+    return value
