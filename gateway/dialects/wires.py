@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gateway.core import codec
+from gateway.core.reply import Headers
 from gateway.dialects.base import StreamRules, Watcher
+from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts
 
 EVENTS = b"text/event-stream"
@@ -14,11 +16,11 @@ EVENTS = b"text/event-stream"
 class Wrapping:
     """How the bytes of a caller's format travel in this one: relayed, not translated.
 
-    `fields` returns the body's fields; `watch` a watcher that unwraps a stream, None where the stream is the
-    caller's format as it stands.
+    `fields` returns the body's fields, from the caller's own and the headers that it lets pass; what cannot go on is
+    noted. `watch` returns a watcher that unwraps a stream, None where the stream is the caller's format as it stands.
     """
 
-    fields: Callable[[codec.Fields, Facts], codec.Fields]
+    fields: Callable[[codec.Fields, Facts, Headers, Notes], codec.Fields]
     watch: Callable[[StreamRules], Watcher] | None = None
 
 

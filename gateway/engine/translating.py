@@ -5,13 +5,16 @@ from typing import cast
 
 from gateway.chain.plan import Model, Target
 from gateway.core import clock, codec
+from gateway.core.answer import Answer
 from gateway.core.call import Run
 from gateway.core.errors import InputError
 from gateway.core.message import Prompt
+from gateway.core.ports import OpaqueStore
 from gateway.dialects.base import Dialect
 from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.losses import Notes
+from gateway.dialects.opaque import restore, sealed_of, wanted
 from gateway.dialects.registry import CALLERS, TARGETS
 from gateway.dialects.sides import Facts, Told
 from gateway.dialects.translation import write
@@ -20,10 +23,14 @@ from gateway.engine.outgoing import JSON, JsonOriginal, Original, Outgoing
 from gateway.upstream.client import Headers
 
 _TRUE, _FALSE = codec.raw(True), codec.raw(False)
+_SEALED_S = 86_400.0
+"""How long sealed state is kept: a day, in which a conversation with tools goes on."""
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
-async def plan(run: Run, model: Model, target: Target, original: Original, wire: str) -> Outgoing:
+async def plan(
+    run: Run, model: Model, target: Target, original: Original, wire: str, opaque: OpaqueStore
+) -> Outgoing:
     """Build the request to one target in its own format; raises InputError for what it cannot take."""
     if not isinstance(original, JsonOriginal):
         raise InputError("unsupported_model", "This target takes no forms.", param="model")
@@ -40,13 +47,25 @@ async def plan(run: Run, model: Model, target: Target, original: Original, wire:
     notes = Notes()
     caller = CALLERS[dialect.name]
     prompt = _with_limit(caller.read_request(original.fields, notes), target, stream=stream)
-    told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
-    written = write(prompt, caller, TARGETS[wire], facts, told, notes)
     side = TARGETS[wire]
+    told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
+    grammar = side.grammar(facts)
+    ids = wanted(prompt, grammar)
+    if ids:
+        found = await opaque.get_many(run.tenant, ids)
+        prompt = restore(prompt, found, target.account.name, notes)
+    written = write(prompt, caller, side, facts, grammar, told, notes)
     body, path = _finish(run, target, facts, wire, written.fields, side.path(facts))
     warn(run, notes.warnings)
     headers = target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)
+
+
+async def keep(run: Run, target: Target, answer: Answer, opaque: OpaqueStore) -> None:
+    """Keep what an answer holds sealed, so that callers whose format cannot carry it may go on with it."""
+    items = sealed_of(answer, target.account.name)
+    if items:
+        await opaque.put_many(run.tenant, items, _SEALED_S)
 
 
 def _embed(run: Run, target: Target, original: JsonOriginal, name: str, wire: str) -> Outgoing:
@@ -73,7 +92,9 @@ def _with_limit(prompt: Prompt, target: Target, *, stream: bool) -> Prompt:
 def _wrap(
     run: Run, target: Target, original: JsonOriginal, facts: Facts, wire: str, wrapping: Wrapping
 ) -> Outgoing:
-    fields = wrapping.fields(original.fields, facts)
+    notes = Notes()
+    fields = wrapping.fields(original.fields, facts, run.passed, notes)
+    warn(run, notes.warnings)
     body, path = _finish(run, target, facts, wire, fields, TARGETS[wire].path(facts))
     return _outgoing(run.passed, wire, path, body)._replace(wrapping=wrapping)
 
