@@ -1,0 +1,179 @@
+"""Requests to Gemini and Vertex: what was accepted is written again, and what is written says what was asked."""
+
+import importlib.util
+import json
+from functools import cache
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gateway.core import codec
+from gateway.core.message import Opaque, Prompt, Text, Thinking, Tool, ToolCall, ToolResult
+from gateway.dialects.fit.prompt import fit
+from gateway.dialects.gemini.side import GeminiTarget
+from gateway.dialects.losses import Notes
+from gateway.dialects.sides import Facts
+from tests.support import neutral
+from tests.support.gemini_recordings import exchanges
+from tests.support.gemini_requests import complaints, read
+from tests.support.shared import require_shared
+
+GEMINI = GeminiTarget()
+# What the provider accepts and no prompt asks for in this way.
+CANNOT = {
+    "gemini-structured": "its schema stands in the older field, which loses the order of properties",
+    "gemini-tool-choice-2": "it writes the mode of calling in lower case",
+    "gemini-stream-error-404": "it says of each text that it is no thought",
+}
+MODELS = ("gemini-2.0-flash", "gemini-2.5-flash", "gemini-2.5-pro", "gemini-3-pro-preview")
+
+
+@cache
+def replay() -> ModuleType:
+    """Return the replay upstream as a module: its lenient matching is what counts."""
+    path = require_shared() / "tools" / "replay_upstream.py"
+    spec = importlib.util.spec_from_file_location("replay_upstream", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def written(prompt: Prompt, facts: Facts, notes: Notes | None = None) -> dict[str, Any]:
+    """Return the body that is sent, decoded."""
+    fields = GEMINI.write_request(prompt, facts, notes or Notes())
+    return json.loads(codec.join(fields))
+
+
+def test_a_request_that_was_accepted_is_written_again() -> None:
+    lenient = replay()
+    for each in exchanges():
+        if not each.has_request or each.id in CANNOT:
+            continue
+        facts = Facts(each.kind, each.model, stream=each.is_stream)
+        notes = Notes()
+        body = written(read(each.request), facts, notes)
+
+        wanted = lenient.canonical(each.request, gemini=True)
+        assert (each.id, []) == (
+            each.id,
+            lenient.diff(wanted, lenient.canonical(body, gemini=True)),
+        )
+        assert notes.warnings == []
+        path = GEMINI.path(facts).decode().partition("?")[0]
+        assert each.path.endswith(path)
+
+
+def test_what_cannot_be_written_again_differs_as_the_list_says() -> None:
+    lenient = replay()
+    for each in exchanges():
+        if each.id not in CANNOT or not each.has_request:
+            continue
+        body = written(read(each.request), Facts(each.kind, each.model))
+        wanted = lenient.canonical(each.request, gemini=True)
+        assert lenient.diff(wanted, lenient.canonical(body, gemini=True)) != []
+
+
+CAN = neutral.Can(
+    "gemini",
+    user=frozenset({"text", "image_url", "image_data", "audio", "file_url", "file_text"}),
+    assistant=frozenset({"text", "sealed", "call", "sealed_call", "opaque"}),
+    tool=frozenset({"text"}),
+    inline=False,
+    ordered=False,
+    one_text=False,
+    empty_text=False,
+    errors=True,
+    maker="gemini",
+    opaque=lambda rng: Opaque("gemini", "executableCode", {"executableCode": {"code": "1"}}),
+    settings=frozenset(
+        {
+            "allowed", "budget", "choice", "disabled", "json", "max_tokens", "schema", "store",
+            "temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty",
+            "logprobs", "top_logprobs", "n", "stop", "tools",
+        }
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.bug("K33", "K34")
+@pytest.mark.parametrize("kind", ["gemini", "vertex"])
+def test_a_written_request_reads_back_as_what_was_asked(kind: str) -> None:
+    rng = Random(17)
+    for _ in range(150):
+        facts = Facts(kind, "gemini-2.5-flash")
+        prompt = fit(neutral.prompt(rng, CAN), GEMINI.grammar(facts), Notes())
+        notes = Notes()
+        body = written(prompt, facts, notes)
+
+        assert plain(prompt) == plain(read(body))
+        assert set(notes.warnings) <= {"store: is not supported by this target and was left out"}
+
+
+@pytest.mark.bug("K33", "B102", "B104", "B105", "B112")
+@pytest.mark.parametrize("model", MODELS)
+def test_any_history_becomes_one_that_the_provider_takes(model: str) -> None:
+    rng = Random(23)
+    for _ in range(100):
+        can = neutral.Can(
+            rng.choice(("openai_chat", "anthropic_messages")),
+            assistant=frozenset({"text", "thinking", "sealed", "redacted", "call", "refusal"}),
+            tool=frozenset({"text", "image_data"}),
+            user=frozenset({"text", "image_data", "file_data", "audio"}),
+            roles=("system", "developer"),
+            errors=True,
+            settings=neutral.SETTINGS - {"custom_tools"},
+        )
+        facts = Facts("gemini", model)
+        prompt = fit(neutral.prompt(rng, can), GEMINI.grammar(facts), Notes())
+
+        assert complaints(written(prompt, facts)) == []
+
+
+def plain(prompt: Prompt) -> Prompt:
+    """Return a prompt without what a request of this format says in no way, or says in its own words."""
+    renamed: dict[str, str] = {}
+
+    def part(each: Any) -> Any:
+        match each:
+            case ToolCall():
+                name = renamed.setdefault(each.id, f"call {len(renamed)}")
+                said = json.dumps(json.loads(each.arguments or "{}"), sort_keys=True)
+                return codec.replace(each, id=name, arguments=said)
+            case ToolResult():
+                texts = "\n".join(inner.text for inner in each.parts if isinstance(inner, Text))
+                return (renamed[each.call_id], texts, each.is_error)
+            case Thinking():
+                return codec.replace(each, id="", summary=())
+            case _:
+                return each
+
+    messages = tuple(
+        codec.replace(message, parts=tuple(part(each) for each in message.parts))
+        for message in prompt.messages
+    )
+    form, sampling, choice = prompt.format, prompt.sampling, prompt.choice
+    if form is not None:
+        form = codec.replace(form, name="", strict=None, description="")
+    if sampling.n == 1:
+        sampling = codec.replace(sampling, n=None)
+    if choice is not None and choice.mode == "required" and len(choice.names) == 1:
+        choice = codec.replace(choice, mode="named")
+    tools = tuple(
+        codec.replace(tool, parameters=tool.parameters or None, strict=None)
+        for tool in prompt.tools
+        if isinstance(tool, Tool)
+    )
+    return codec.replace(
+        prompt,
+        messages=messages,
+        tools=tools,
+        choice=choice,
+        format=form,
+        sampling=sampling,
+        stream=False,
+        store=None,
+    )
