@@ -68,7 +68,7 @@ class Worker:
         self.drain = Drain(self._inflight, tree.server.drain_s, tree.server.announce_s)
         self._client = Client(spawn=self._inflight.spawn)
         self._state = State(tree.stores, self._inflight.spawn)
-        self._engine = Engine(self._metrics, redactor, self._state.book)
+        self._engine = Engine(self._metrics, redactor, self._state.opaque, self._state.book)
         ports = self._state.ports(self._metrics)
         chains = Chains(self._engine.trip, ports)
         self.health = HealthBook(self._metrics.target_health, self._state.permits)

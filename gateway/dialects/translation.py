@@ -19,6 +19,7 @@ from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
+from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
 from gateway.dialects.wires import WIRES, Wire
@@ -62,10 +63,15 @@ class Written(NamedTuple):
 
 
 def write(
-    prompt: Prompt, caller: CallerSide, target: TargetSide, facts: Facts, told: Told, notes: Notes
+    prompt: Prompt,
+    caller: CallerSide,
+    target: TargetSide,
+    facts: Facts,
+    grammar: Grammar,
+    told: Told,
+    notes: Notes,
 ) -> Written:
-    """Write a request for a target; raises InputError for what it cannot take."""
-    grammar = target.grammar(facts)
+    """Write a request for a target of this grammar; raises InputError for what it cannot take."""
     fitted = fit(prompt, grammar, notes)
     names = NameMap.of(fitted, grammar.names)
     fields = target.write_request(names.apply(fitted), facts, notes)

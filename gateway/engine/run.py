@@ -1,16 +1,19 @@
 """The way of one request to its provider: targets in order, credentials in turn, one answer."""
 
 import asyncio
+from functools import partial
 from typing import cast
 
 from gateway.chain.plan import Key, Model, Target
 from gateway.core import clock
+from gateway.core.answer import Answer as NeutralAnswer
 from gateway.core.call import Call, Run
 from gateway.core.errors import GatewayError, InputError, UpstreamError
 from gateway.core.ledger import Book
+from gateway.core.ports import OpaqueStore
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
-from gateway.dialects.translation import Translation
+from gateway.dialects.translation import TranslatedStream, Translation
 from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
 from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
@@ -36,7 +39,14 @@ _ERRORS = 400
 class Engine:
     """Runs requests against the plans of a snapshot; holds no state of a request."""
 
-    def __init__(self, metrics: Metrics, redactor: Redactor, book: Book | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        redactor: Redactor,
+        opaque: OpaqueStore,
+        book: Book | None = None,
+    ) -> None:
+        self._opaque = opaque
         self._accounting = Accounting(metrics, book or Nowhere())
         self._metrics = metrics
         self._redactor = redactor
@@ -60,7 +70,7 @@ class Engine:
             if run.endpoint in row.endpoints and not row.wires:
                 outgoing = original.plan(run, model, target)
             else:
-                outgoing = await _plan(run, model, target, original)
+                outgoing = await self._plan(run, model, target, original)
             try:
                 return await self.call(run, target, outgoing)
             except UpstreamError as error:
@@ -69,7 +79,7 @@ class Engine:
                 failure = rather(failure, error)
         if isinstance(failure, Barred) and failure.full:
             target = await wait_for_room(failure.full, run.deadline)
-            return await self.call(run, target, await _plan(run, model, target, original))
+            return await self.call(run, target, await self._plan(run, model, target, original))
         if failure is not None:
             raise failure
         message = f"No target of this model offers {run.endpoint}."
@@ -108,7 +118,7 @@ class Engine:
             if answer.status >= _ERRORS:
                 raise await self._read_refusal(attempt, answer)
             attempt.answered()
-            reply = await _read_reply(run, attempt, answer, outgoing)
+            reply = await self._read_reply(run, attempt, answer, outgoing)
             attempt.delivered()
             return reply
         except AnswerIsError as error:
@@ -134,6 +144,53 @@ class Engine:
                 if answer is not None:
                     answer.abort()
 
+    async def _read_reply(
+        self, run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing
+    ) -> Reply:
+        """Read a good answer by its own content type, whatever the request asked for (K02)."""
+        account, translation = attempt.target.account, outgoing.translation
+        if answer.content_type in outgoing.streams and outgoing.watched:
+            if not run.stream or run.needs.whole:
+                raise UpstreamError(
+                    "upstream_invalid_response", phase="answer", detail="unasked stream"
+                )
+            rules = account.hidden_rules if outgoing.hide_usage else account.rules
+            watcher = _watcher(run, outgoing, rules)
+            stream = EventStream(answer, attempt, watcher)
+            if isinstance(watcher, TranslatedStream):
+                stream.before_end(partial(self._keep, attempt, watcher))
+            await stream.open(run.needs)
+            return stream
+        if not outgoing.watched and answer.content_type != _JSON:
+            return ByteStream(answer, attempt)
+        attempt.received = answer_length(answer) or 0
+        body = await answer.read_all(_MAX_ANSWER_BYTES)
+        rules = account.rules
+        if translation is None:
+            dialect = cast("Dialect", run.dialect)
+            run.usage = attempt.usage = dialect.read_answer(
+                run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
+            )
+        else:
+            body, said = translation.read_whole(body, rules)
+            if isinstance(said, NeutralAnswer):
+                await translating.keep(run, attempt.target, said, self._opaque)
+            run.usage = attempt.usage = said.usage
+            translating.warn(run, translation.notes.warnings)
+        attempt.end("ok")
+        return Whole(answer.status, _JSON_HEADERS, body)
+
+    async def _plan(self, run: Run, model: Model, target: Target, original: Original) -> Outgoing:
+        """Build the request to one target: relayed where it speaks the caller's format, else translated."""
+        wire = target.account.row.wire(run.endpoint, target.served(model, run.asked))
+        if not wire:
+            return original.plan(run, model, target)
+        return await translating.plan(run, model, target, original, wire, self._opaque)
+
+    async def _keep(self, attempt: Attempt, stream: TranslatedStream) -> None:
+        said = stream.collector.answer()
+        await translating.keep(attempt.run, attempt.target, said, self._opaque)
+
     def _attempt_cells(self, run: Run, target: Target) -> AttemptCells:
         name = (target.account.name, target.model, run.endpoint)
         cells = self._cells.get(name)
@@ -154,44 +211,6 @@ class Engine:
         said = side.read_error(answer.status, body, self._redactor)
         wait_s = wanted_wait(answer.status, answer.header, body)
         return refuse(account, answer.status, said, wait_s, endpoint=endpoint, side=side)
-
-
-async def _read_reply(run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing) -> Reply:
-    """Read a good answer by its own content type, whatever the request asked for (K02)."""
-    account, translation = attempt.target.account, outgoing.translation
-    if answer.content_type in outgoing.streams and outgoing.watched:
-        if not run.stream or run.needs.whole:
-            raise UpstreamError(
-                "upstream_invalid_response", phase="answer", detail="unasked stream"
-            )
-        rules = account.hidden_rules if outgoing.hide_usage else account.rules
-        stream = EventStream(answer, attempt, _watcher(run, outgoing, rules))
-        await stream.open(run.needs)
-        return stream
-    if not outgoing.watched and answer.content_type != _JSON:
-        return ByteStream(answer, attempt)
-    attempt.received = answer_length(answer) or 0
-    body = await answer.read_all(_MAX_ANSWER_BYTES)
-    rules = account.rules
-    if translation is None:
-        dialect = cast("Dialect", run.dialect)
-        run.usage = attempt.usage = dialect.read_answer(
-            run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
-        )
-    else:
-        body, said = translation.read_whole(body, rules)
-        run.usage = attempt.usage = said.usage
-        translating.warn(run, translation.notes.warnings)
-    attempt.end("ok")
-    return Whole(answer.status, _JSON_HEADERS, body)
-
-
-async def _plan(run: Run, model: Model, target: Target, original: Original) -> Outgoing:
-    """Build the request to one target: relayed where it speaks the caller's format, else translated."""
-    wire = target.account.row.wire(run.endpoint, target.served(model, run.asked))
-    if not wire:
-        return original.plan(run, model, target)
-    return await translating.plan(run, model, target, original, wire)
 
 
 def _watcher(run: Run, outgoing: Outgoing, rules: StreamRules) -> Watcher:
