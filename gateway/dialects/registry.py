@@ -4,15 +4,28 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.bedrock.converse import Converse
 from gateway.dialects.cohere.target import CohereV2
 from gateway.dialects.gemini.side import GeminiTarget
+from gateway.dialects.messages.hosts import VERTEX
+from gateway.dialects.messages.relay import AnthropicMessages
+from gateway.dialects.messages.sides import MessagesCaller, MessagesTarget
 from gateway.dialects.ollama.target import Ollama
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.sides import CallerSide, TargetSide
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (OpenAIChat(),)}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (OpenAIChat(), AnthropicMessages())
+}
 """Every dialect that callers speak, by its name: how its answers are relayed, watched, ended and refused."""
-CALLERS: dict[str, CallerSide] = {}
+CALLERS: dict[str, CallerSide] = {caller.name: caller for caller in (MessagesCaller(),)}
 """The same dialects as the caller's side of a translation."""
 TARGETS: dict[str, TargetSide] = {
-    target.name: target for target in (Converse(), CohereV2(), GeminiTarget(), Ollama())
+    target.name: target
+    for target in (
+        Converse(),
+        CohereV2(),
+        GeminiTarget(),
+        MessagesTarget(),
+        MessagesTarget("vertex_anthropic", VERTEX),
+        Ollama(),
+    )
 }
 """Every dialect that providers speak, as the target's side of a translation."""

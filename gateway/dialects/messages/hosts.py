@@ -1,0 +1,55 @@
+"""Claude at other clouds: the same body, with model and stream said elsewhere and the version said in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from gateway.core import codec
+
+_VERSION = "anthropic_version"
+_BETAS = "anthropic_beta"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """How one cloud takes the body.
+
+    `keeps_stream`: the body says whether it streams. `betas_in_body`: so it does for `anthropic-beta`, which is a
+    header elsewhere. `whole` and `stream` are the addresses of a call, with `{model}` for its name.
+    """
+
+    version: str
+    keeps_stream: bool
+    betas_in_body: bool
+    whole: str
+    stream: str
+
+    def fields(self, fields: codec.Fields, betas: Sequence[str] = ()) -> codec.Fields:
+        """Return the fields of a Messages body as this cloud takes them; all others stay byte for byte."""
+        left_out = {"model"} if self.keeps_stream else {"model", "stream"}
+        body = {name: raw for name, raw in fields.items() if name not in left_out}
+        body.setdefault(_VERSION, codec.raw(self.version))
+        if self.betas_in_body and betas:
+            body.setdefault(_BETAS, codec.raw(list(betas)))
+        return body
+
+    def path(self, model: str, *, stream: bool) -> bytes:
+        """Return the address of a call below the account's base path; a name is one segment, whatever it holds."""
+        address = self.stream if stream else self.whole
+        return address.replace("{model}", quote(model, safe="@")).encode()
+
+
+VERTEX = Host(
+    version="vertex-2023-10-16",
+    keeps_stream=True,
+    betas_in_body=False,
+    whole="/publishers/anthropic/models/{model}:rawPredict",
+    stream="/publishers/anthropic/models/{model}:streamRawPredict",
+)
+BEDROCK = Host(
+    version="bedrock-2023-05-31",
+    keeps_stream=False,
+    betas_in_body=True,
+    whole="/model/{model}/invoke",
+    stream="/model/{model}/invoke-with-response-stream",
+)

@@ -1,0 +1,68 @@
+"""What families of Claude take, by the model's name; models of other makers take what all once took."""
+
+import re
+from typing import NamedTuple
+
+_NAME = re.compile(
+    r"claude-(?:(?P<old>\d)(?:[-.](?P<older>\d))?-)?(?P<family>[a-z]+)"
+    r"(?:-(?P<major>\d{1,2})(?!\d)(?:[-.](?P<minor>\d{1,2})(?!\d))?)?"
+)
+_NO_BUDGET, _NO_PREFILL, _ADAPTIVE = (4, 7), (4, 6), (4, 6)
+_ONE_OF_BOTH, _FORMATS, _THINKS = (4, 1), (4, 1), (3, 7)
+_ALWAYS_THINK = frozenset({"fable", "mythos"})
+_UNDATED = (5, 0)
+
+
+class Traits(NamedTuple):
+    """What a model takes.
+
+    `budget`: thinking by a budget; `adaptive`: thinking as it sees fit; `quiet`: thinking can be switched off.
+    `efforts` from the least to the most. `sampling`: temperature, top_p and top_k; `both`: the first two at once.
+    `formats`: answers by a schema. `prefill`: the history may end with the beginning of the answer.
+    """
+
+    budget: bool = True
+    adaptive: bool = False
+    quiet: bool = True
+    efforts: tuple[str, ...] = ()
+    sampling: bool = True
+    both: bool = True
+    formats: bool = False
+    prefill: bool = True
+
+
+_OTHERS = Traits()
+
+
+def traits_of(model: str) -> Traits:
+    """Return what a model takes; `model` is the provider's name of it, on Vertex and Bedrock too."""
+    found = _NAME.search(model.lower())
+    if found is None:
+        return _OTHERS
+    family, version = found["family"], _version(found)
+    return Traits(
+        budget=_THINKS <= version < _NO_BUDGET,
+        adaptive=version >= _ADAPTIVE,
+        quiet=family not in _ALWAYS_THINK,
+        efforts=_efforts(family, version),
+        sampling=version < _NO_BUDGET,
+        both=version < _ONE_OF_BOTH,
+        formats=version >= _FORMATS,
+        prefill=version < _NO_PREFILL,
+    )
+
+
+def _version(found: re.Match[str]) -> tuple[int, int]:
+    if found["old"]:
+        return int(found["old"]), int(found["older"] or 0)
+    if found["major"]:
+        return int(found["major"]), int(found["minor"] or 0)
+    return _UNDATED
+
+
+def _efforts(family: str, version: tuple[int, int]) -> tuple[str, ...]:
+    if version >= _NO_BUDGET:
+        return ("low", "medium", "high", "xhigh", "max")
+    if version >= _ADAPTIVE:
+        return ("low", "medium", "high", "max")
+    return ("low", "medium", "high") if family == "opus" and version == (4, 5) else ()

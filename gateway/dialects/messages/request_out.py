@@ -1,0 +1,111 @@
+"""Writes any request as one of Messages: system texts first, results of tools as the user's, limits always said."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.core import codec
+from gateway.core.message import Message, Prompt
+from gateway.dialects.grammar import Grammar, NameRules
+from gateway.dialects.losses import Notes
+from gateway.dialects.messages.blocks_in import DIALECT
+from gateway.dialects.messages.blocks_out import BlockWriter
+from gateway.dialects.messages.models import Traits, traits_of
+from gateway.dialects.messages.settings_out import (
+    write_choice,
+    write_format,
+    write_rest,
+    write_sampling,
+    write_tools,
+)
+from gateway.dialects.messages.thinking_out import plan_thinking
+from gateway.dialects.sides import Facts
+
+_SYSTEM = frozenset({"system", "developer"})
+_HOSTED = frozenset({"bedrock", "vertex"})
+"""Kinds of providers that fetch no addresses for Claude."""
+_MOST_STOPS = 8191
+
+
+def grammar_of(facts: Facts) -> Grammar:
+    """Return what a history must be."""
+    fetches = facts.kind not in _HOSTED
+    return Grammar(
+        alternates=True,
+        first_user=True,
+        system="leading",
+        empty_text=False,
+        prefill=traits_of(facts.model).prefill,
+        results_together=True,
+        results_complete=True,
+        object_arguments=True,
+        makers=frozenset({"anthropic"}),
+        image_urls=fetches,
+        file_urls=fetches,
+        audio=False,
+        most_stops=_MOST_STOPS,
+        blank_stops=False,
+        cache_marks=4,
+        sealed_turns=not traits_of(facts.model).adaptive,
+        call_ids=NameRules(),
+        items=frozenset({DIALECT}),
+    )
+
+
+def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
+    """Write a prompt that fits the grammar as the fields of a body; `model` and `stream` are left out."""
+    traits = traits_of(facts.model)
+    body: dict[str, Any] = {}
+    blocks = BlockWriter(prompt.origin, notes)
+    system = [
+        block
+        for message in prompt.messages
+        if message.role in _SYSTEM
+        for block in blocks.write_all(message.parts)
+    ]
+    if system:
+        body["system"] = system
+    body["messages"] = _write_messages(prompt.messages, blocks, traits)
+    tools = write_tools(prompt, traits, notes)
+    if tools:
+        body["tools"] = tools
+    choice = write_choice(prompt, tools=bool(tools), notes=notes)
+    if choice is not None:
+        body["tool_choice"] = choice
+    plan = plan_thinking(prompt, facts, traits, notes)
+    body["max_tokens"] = plan.max_tokens
+    if plan.thinking is not None:
+        body["thinking"] = plan.thinking
+    body.update(write_sampling(prompt, traits, notes, thinks=plan.thinks))
+    body.update(write_rest(prompt, notes))
+    output = dict(codec.as_object(body.pop("output_config", None)) or {})
+    if plan.effort:
+        output["effort"] = plan.effort
+    form = write_format(prompt, traits, notes)
+    if form is not None:
+        output["format"] = form
+    if output:
+        body["output_config"] = output
+    return {name: codec.raw(value) for name, value in body.items()}
+
+
+def _write_messages(
+    messages: Sequence[Message], blocks: BlockWriter, traits: Traits
+) -> list[dict[str, Any]]:
+    """Return the messages; results of tools and what the user says behind them are one."""
+    written: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role in _SYSTEM:
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        content = blocks.write_all(message.parts)
+        if written and written[-1]["role"] == role:
+            written[-1]["content"] += content
+        elif content:
+            written.append({"role": role, "content": content})
+    if written and written[-1]["role"] == "assistant" and traits.prefill:
+        last = written[-1]["content"][-1]
+        if last["type"] == "text":
+            last["text"] = last[
+                "text"
+            ].rstrip()  # the format refuses a beginning that ends in blanks
+    return written

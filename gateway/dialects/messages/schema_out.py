@@ -1,0 +1,93 @@
+"""Schemas of answers as the format takes them: closed objects, and few words about values."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from gateway.core import codec
+
+_KEPT = frozenset(
+    {
+        "$defs",
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "default",
+        "definitions",
+        "description",
+        "enum",
+        "format",
+        "items",
+        "pattern",
+        "properties",
+        "required",
+        "title",
+        "type",
+    }
+)
+_FORMATS = frozenset(
+    "date-time time date duration email hostname uri ipv4 ipv6 uuid".split()  # noqa: SIM905  one line
+)
+_OF_SCHEMAS = frozenset({"$defs", "definitions", "properties"})
+_LISTS = frozenset({"anyOf", "allOf"})
+_MOST_ITEMS = 1
+
+
+def closed(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return a schema as the format takes it, and whether anything but its closing was changed.
+
+    Every object is closed; words that the format does not know move into the description, for the model to read.
+    """
+    written: dict[str, Any] = {}
+    moved: dict[str, Any] = {}
+    changed = False
+    for word, value in schema.items():
+        key = "anyOf" if word == "oneOf" and "anyOf" not in schema else word
+        changed = changed or key != word
+        if not _known(key, value):
+            moved[word] = value
+            continue
+        written[key], inner = _inside(key, value)
+        changed = changed or inner
+    if moved:
+        said = codec.encode(moved).decode()
+        told = written.get("description")
+        written["description"] = f"{told}\n\n{said}" if told else said
+    if _is_object(written):
+        changed = changed or written.get("additionalProperties") not in {None, False}
+        written["additionalProperties"] = False
+    return written, changed or bool(moved)
+
+
+def _known(key: str, value: object) -> bool:
+    if key == "minItems":
+        return isinstance(value, int) and value <= _MOST_ITEMS
+    if key == "format":
+        return isinstance(value, str) and value in _FORMATS
+    return key in _KEPT
+
+
+def _is_object(node: Mapping[str, Any]) -> bool:
+    kind: object = node.get("type")
+    return kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in node
+
+
+def _inside(key: str, value: object) -> tuple[object, bool]:
+    """Return the value of a keyword with the schemas in it closed."""
+    if key in _OF_SCHEMAS and isinstance(value, dict):
+        named = {name: _node(each) for name, each in cast("dict[str, object]", value).items()}
+        return {name: node for name, (node, _) in named.items()}, any(
+            changed for _, changed in named.values()
+        )
+    if key in _LISTS and isinstance(value, list):
+        nodes = [_node(each) for each in cast("list[object]", value)]
+        return [node for node, _ in nodes], any(changed for _, changed in nodes)
+    if key == "items":
+        return _node(value)
+    return value, False
+
+
+def _node(value: object) -> tuple[object, bool]:
+    node = codec.as_object(value)
+    return closed(node) if node is not None else (value, False)

@@ -1,0 +1,127 @@
+"""How much a model of this format shall think, and how long it may answer: budgets, efforts and their bounds."""
+
+from typing import Any, NamedTuple
+
+from gateway.core.message import Prompt, Reasoning
+from gateway.dialects.losses import Notes
+from gateway.dialects.messages.blocks_in import DIALECT
+from gateway.dialects.messages.models import Traits
+from gateway.dialects.sides import Facts
+
+DEFAULT_MAX_TOKENS = 4096
+"""The longest answer where neither the caller nor the model's facts say one (B111)."""
+_LEAST_BUDGET = 1024
+_MOST_BUDGET = 32_000
+_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.9, "max": 0.95}
+_USUAL = "medium"
+_ORDER = ("minimal", "low", "medium", "high", "xhigh", "max")
+_EFFORT_BY_BUDGET = ((4096, "low"), (16_384, "medium"))
+
+
+class Plan(NamedTuple):
+    """What goes into the request; `thinks`: reasoning is switched on by it."""
+
+    max_tokens: int
+    thinking: dict[str, Any] | None
+    effort: str
+    thinks: bool
+
+
+def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) -> Plan:
+    """Return thinking and limits that keep the format's rules: the budget is below the limit, both fit the model.
+
+    A forced call of a tool goes before thinking, which the format does not take together.
+    """
+    reasoning = prompt.reasoning or Reasoning()
+    limit = _limit(prompt, facts, notes)
+    if prompt.max_tokens is None and facts.max_output_tokens is None and reasoning.budget:
+        limit += reasoning.budget
+    effort = _effort(reasoning, traits, notes)
+    if not _wanted(prompt, reasoning):
+        return Plan(limit, _off(reasoning, traits, notes), effort, thinks=False)
+    if prompt.tools and prompt.choice is not None and prompt.choice.mode in {"required", "named"}:
+        notes.lost("value_changed", "reasoning")
+        return Plan(limit, {"type": "disabled"} if traits.quiet else None, effort, thinks=False)
+    thinking = _thinking(reasoning, limit, traits, notes)
+    if thinking is not None and thinking["type"] == "adaptive":
+        effort = effort or _effort_of(reasoning, notes)
+    return Plan(limit, thinking, effort, thinks=thinking is not None)
+
+
+def _limit(prompt: Prompt, facts: Facts, notes: Notes) -> int:
+    most, asked = facts.max_output_tokens, prompt.max_tokens
+    if asked is None:
+        return most or DEFAULT_MAX_TOKENS
+    if most is not None and asked > most:
+        notes.lost("value_changed", "max_tokens")
+        return most
+    return asked
+
+
+def _wanted(prompt: Prompt, reasoning: Reasoning) -> bool:
+    """Tell whether thinking was asked for; in this format itself an effort alone does not."""
+    if reasoning.enabled is not None:
+        return reasoning.enabled
+    by_effort = bool(reasoning.effort) and prompt.origin != DIALECT
+    return reasoning.effort != "none" and (by_effort or bool(reasoning.budget))
+
+
+def _off(reasoning: Reasoning, traits: Traits, notes: Notes) -> dict[str, Any] | None:
+    if reasoning.enabled is not False and reasoning.effort != "none":
+        return None
+    if traits.quiet:
+        return {"type": "disabled"}
+    notes.lost("value_changed", "reasoning")
+    return None
+
+
+def _effort(reasoning: Reasoning, traits: Traits, notes: Notes) -> str:
+    """Return the effort as the model knows it: the nearest below, or the least; "" for none."""
+    asked = reasoning.effort
+    if asked in {"", "none"} or not traits.efforts:
+        return ""
+    if asked in traits.efforts:
+        return asked
+    rank = _ORDER.index(asked) if asked in _ORDER else _ORDER.index(_USUAL)
+    below = [known for known in traits.efforts if _ORDER.index(known) <= rank]
+    notes.lost("value_changed", "reasoning_effort")
+    return below[-1] if below else traits.efforts[0]
+
+
+def _thinking(
+    reasoning: Reasoning, limit: int, traits: Traits, notes: Notes
+) -> dict[str, Any] | None:
+    shown = {
+        key: value for key, value in reasoning.extra.items() if key == "display" and value
+    } or ({"display": "summarized"} if reasoning.summary not in {"", "none"} else {})
+    if traits.adaptive and (reasoning.budget is None or not traits.budget):
+        kind = reasoning.extra.get("type")
+        return {"type": kind if isinstance(kind, str) else "adaptive", **shown}
+    budget = _budget(reasoning, limit) if traits.budget else 0
+    if budget < _LEAST_BUDGET:
+        notes.lost("field_unsupported", "reasoning")
+        return None
+    if reasoning.budget is not None and budget != reasoning.budget:
+        notes.lost("value_changed", "thinking.budget_tokens")
+    return {"type": "enabled", "budget_tokens": budget, **(shown if traits.adaptive else {})}
+
+
+def _budget(reasoning: Reasoning, limit: int) -> int:
+    """Return the tokens to think with: what was asked, or the effort's share; below the limit, 0 for none."""
+    if limit <= _LEAST_BUDGET:
+        return 0
+    if reasoning.budget is not None and _LEAST_BUDGET <= reasoning.budget < limit:
+        return reasoning.budget
+    share = _SHARES.get(reasoning.effort or _USUAL, _SHARES[_USUAL])
+    if reasoning.budget is not None and reasoning.budget >= limit:
+        share = _SHARES["high"]
+    asked = _LEAST_BUDGET if reasoning.budget is not None and reasoning.budget < limit else 0
+    return asked or max(_LEAST_BUDGET, min(int(limit * share), _MOST_BUDGET))
+
+
+def _effort_of(reasoning: Reasoning, notes: Notes) -> str:
+    """Return the effort that stands for a budget, at a model that takes no budgets."""
+    if reasoning.budget is None:
+        return ""
+    notes.lost("value_changed", "thinking.budget_tokens")
+    return next((name for most, name in _EFFORT_BY_BUDGET if reasoning.budget <= most), "high")
