@@ -16,8 +16,8 @@ EVENTS = b"text/event-stream"
 class Wrapping:
     """How the bytes of a caller's format travel in this one: relayed, not translated.
 
-    `fields` returns the body's fields, from the caller's own and the headers that it lets pass; what cannot go on is
-    noted. `watch` returns a watcher that unwraps a stream, None where the stream is the caller's format as it stands.
+    `fields` returns the body's fields, from the caller's own and the headers that pass; what cannot go on is noted.
+    `watch` returns a watcher that unwraps a stream, None where the stream is the caller's format as it stands.
     """
 
     fields: Callable[[codec.Fields, Facts, Headers, Notes], codec.Fields]
