@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from gateway.core import codec
 from gateway.core.reply import Headers
 from gateway.dialects.base import StreamRules, Watcher
+from gateway.dialects.bedrock import frames, invoke
 from gateway.dialects.losses import Notes
+from gateway.dialects.messages.hosts import VERTEX
 from gateway.dialects.sides import Facts
 
 EVENTS = b"text/event-stream"
@@ -41,17 +43,34 @@ class Wire:
     as_endpoint: str = ""
 
 
+def _at_vertex(
+    fields: codec.Fields, facts: Facts, headers: Headers, notes: Notes
+) -> codec.Fields:
+    del facts, headers, notes
+    return VERTEX.fields(fields)
+
+
 WIRES: dict[str, Wire] = {
     "openai_chat": Wire(as_endpoint="chat"),
     "openai_responses": Wire(as_endpoint="responses"),
     "anthropic_messages": Wire(as_endpoint="messages"),
+    "vertex_anthropic": Wire(
+        has_model=False,
+        wraps={"anthropic_messages": Wrapping(_at_vertex)},
+        as_endpoint="messages",
+    ),
     "gemini": Wire(has_model=False, has_stream=False),
     "cohere_v2": Wire(),
     "ollama": Wire(streams=frozenset({b"application/x-ndjson"}), always_stream=True),
     "bedrock_converse": Wire(
-        streams=frozenset({b"application/vnd.amazon.eventstream"}),
+        streams=frozenset({frames.CONTENT_TYPE}), has_model=False, has_stream=False
+    ),
+    "bedrock_anthropic": Wire(
+        streams=frozenset({frames.CONTENT_TYPE}),
         has_model=False,
         has_stream=False,
+        wraps={"anthropic_messages": Wrapping(invoke.relay_fields, invoke.InvokeWatcher)},
+        as_endpoint="messages",
     ),
 }
 """Every format of `dialects.registry.TARGETS`, by its name."""

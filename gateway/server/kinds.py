@@ -9,8 +9,8 @@ from gateway.core import clock, codec
 from gateway.core.call import Call, Run
 from gateway.core.endpoint import ANSWERED
 from gateway.core.reply import Reply, Stream, Whole
-from gateway.core.sizing import USUAL, fields_tokens
 from gateway.dialects.base import Dialect
+from gateway.dialects.messages.counting import estimate
 from gateway.engine.outgoing import JsonOriginal
 from gateway.engine.run import Engine
 from gateway.middleware.base import Proceed
@@ -124,9 +124,8 @@ class Kinds:
             call = Call(run, model, JsonOriginal(match.path, fields, watched=False))
             reply = await self._engine.trip(call)
         else:
-            tokens = -(-fields_tokens(fields) // USUAL)
             run.warn("input_tokens is an estimate: no target of this model counts tokens")
-            reply = Whole(200, JSON, codec.encode({"input_tokens": tokens}))
+            reply = Whole(200, JSON, codec.encode({"input_tokens": estimate(fields)}))
         await write_reply(exchange, run, reply, None)
 
     async def _relay(
