@@ -19,7 +19,8 @@ def offered(prompt: Prompt, notes: Notes) -> dict[str, Any]:
     choice = prompt.choice
     if choice is not None and choice.names:
         tools = [tool for tool in tools if tool.name in choice.names]
-        notes.lost("value_changed", "tool_choice")
+        if len(tools) < len(prompt.tools):
+            notes.lost("value_changed", "tool_choice")
     if tools:
         body["tools"] = [_tool(tool) for tool in tools]
         strict = [tool.strict for tool in tools]

@@ -19,7 +19,8 @@ def offered(prompt: Prompt, notes: Notes) -> dict[str, Any]:
             notes.lost("field_unsupported", "tool_choice")
         if choice.names:
             tools = [tool for tool in tools if tool.name in choice.names]
-            notes.lost("value_changed", "tool_choice")
+            if len(tools) < len(prompt.tools):
+                notes.lost("value_changed", "tool_choice")
     if prompt.parallel is False and tools:
         notes.lost("field_unsupported", "parallel_tool_calls")
     if any(tool.strict for tool in tools):
