@@ -1,0 +1,186 @@
+"""How kinds of providers that speak chat completions differ, as data: what requests may hold and how it is said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+from gateway.dialects.grammar import Grammar, NameRules
+
+Fields = frozenset[str]
+_SAID = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "n",
+        "stop",
+        "parallel_tool_calls",
+    }
+)
+"""What every provider may be asked; `providers.edit` takes out what one of them refuses."""
+_WIDE = _SAID | {"metadata", "prompt_cache_key", "service_tier", "store", "user", "verbosity"}
+_OPEN = _SAID | {"top_k", "user"}
+
+
+_BASE = Grammar(
+    results_together=True,
+    results_complete=True,
+    results_text_only=True,
+    object_arguments=True,
+    open_thinking=True,
+    audio=False,
+    files=False,
+    file_urls=False,
+    items=frozenset({"openai_chat"}),
+)
+"""Calls are answered at once and completely, as all of them want it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """One kind of provider.
+
+    `fields`: settings that it knows. `openai`: it knows developer messages, custom tools and choices among some
+    tools. `thinking`: where reasoning of the history stands: a member of that name, reasoning_details, `parts` of
+    the content (Mistral), or nowhere. `reasoning`: how its amount is said: effort (`reasoning_effort`), object
+    (OpenRouter), switch (`thinking`, beside an effort), flags (Alibaba). `null_content`: a message of calls alone
+    has null content, else an empty text. `documents`: how a document is written: file, address (Mistral), or not
+    at all. `strict`: it refuses members that it does not know (Mistral); a last message of the model is marked to
+    be gone on with, and one of the model stands between results and the user.
+    """
+
+    fields: Fields = _OPEN
+    openai: bool = False
+    thinking: Literal["", "reasoning", "reasoning_content", "reasoning_details", "parts"] = (
+        "reasoning_content"
+    )
+    reasoning: Literal["effort", "object", "switch", "flags"] = "effort"
+    null_content: bool = False
+    documents: Literal["", "file", "address"] = ""
+    strict: bool = False
+    grammar: Grammar = _BASE
+
+
+_OPENAI = Manner(
+    fields=_WIDE,
+    openai=True,
+    thinking="",
+    null_content=True,
+    documents="file",
+    grammar=replace(
+        _BASE,
+        object_arguments=False,
+        open_thinking=False,
+        audio=True,
+        files=True,
+        call_ids=NameRules(r"[ -~]+", 40),
+    ),
+)
+_ROUTER = Manner(
+    fields=_WIDE | {"top_k"},
+    thinking="reasoning_details",
+    reasoning="object",
+    documents="file",
+    grammar=replace(
+        _BASE,
+        cache_marks=4,
+        makers=frozenset({"openrouter"}),
+        empty_text=False,
+        audio=True,
+        files=True,
+        file_urls=True,
+        results_text_only=False,
+    ),
+)
+_PLAIN = Manner(grammar=_BASE)
+_HEARING = Manner(grammar=replace(_BASE, audio=True))
+_REASONING = Manner(thinking="reasoning", grammar=_BASE)
+MANNERS: Mapping[str, Manner] = {
+    "openai": _OPENAI,
+    "azure": _OPENAI,
+    "openai_compatible": Manner(
+        fields=_WIDE | {"top_k"}, documents="file", grammar=replace(_BASE, audio=True, files=True)
+    ),
+    "openrouter": _ROUTER,
+    "vercel": _ROUTER,
+    "mistral": Manner(
+        fields=_SAID | {"metadata"},
+        thinking="parts",
+        documents="address",
+        strict=True,
+        grammar=replace(
+            _BASE,
+            empty_text=False,
+            audio=True,
+            files=True,
+            file_urls=True,
+            results_text_only=False,
+            call_ids=NameRules(r"[a-zA-Z0-9]{9}", 9),
+        ),
+    ),
+    "groq": Manner(fields=_SAID | {"service_tier", "user"}, thinking="reasoning", grammar=_BASE),
+    "cerebras": Manner(
+        fields=_SAID | {"service_tier", "user"},
+        thinking="reasoning",
+        grammar=replace(_BASE, image_urls=False, image_data=False),
+    ),
+    "xai": Manner(fields=_SAID | {"user"}, grammar=_BASE),
+    "deepseek": Manner(
+        fields=_SAID, reasoning="switch", grammar=replace(_BASE, image_urls=False, image_data=False)
+    ),
+    "zai": Manner(fields=_SAID | {"user"}, reasoning="switch", grammar=_BASE),
+    "moonshot": Manner(
+        fields=_SAID | {"prompt_cache_key", "user"},
+        reasoning="switch",
+        grammar=replace(_BASE, image_urls=False),
+    ),
+    "alibaba": Manner(reasoning="flags", grammar=replace(_BASE, cache_marks=4, audio=True)),
+    "perplexity": Manner(
+        fields=_SAID | {"top_k"},
+        thinking="",
+        grammar=replace(
+            _BASE, open_thinking=False, alternates=True, first_user=True, system="leading"
+        ),
+    ),
+    "gemini": Manner(
+        fields=_SAID,
+        thinking="",
+        grammar=replace(
+            _BASE,
+            makers=frozenset({"gemini"}),
+            open_thinking=False,
+            empty_text=False,
+            audio=True,
+            image_urls=False,
+        ),
+    ),
+    "cohere": Manner(
+        fields=_SAID, thinking="", grammar=replace(_BASE, open_thinking=False, empty_text=False)
+    ),
+    "ollama": Manner(
+        thinking="reasoning", grammar=replace(_BASE, image_urls=False, results_text_only=False)
+    ),
+    "vllm": Manner(thinking="reasoning", grammar=replace(_BASE, audio=True)),
+    "llamacpp": _HEARING,
+    "sglang": _HEARING,
+    "huggingface": _REASONING,
+}
+"""What differs; any other kind is like `OTHERS`."""
+OTHERS = _PLAIN
+
+
+def manner_of(kind: str) -> Manner:
+    """Return how a kind of provider takes requests."""
+    return MANNERS.get(kind, OTHERS)
+
+
+@cache
+def grammar_of(kind: str) -> Grammar:
+    """Return what a history must be for a kind of provider."""
+    return manner_of(kind).grammar
