@@ -105,6 +105,14 @@ LOSSES: dict[str, Loss] = {
         "sealed reasoning of earlier turns could not be looked up: the store did not answer",
         "Opaque state that the gateway keeps for callers, while its store is down.",
     ),
+    "store_off": Loss(
+        "asks for the answer to be stored, which is not done here; it was taken as false",
+        "`store` true of Responses, where the answer comes from a target of another format.",
+    ),
+    "answer_part_dropped": Loss(
+        "a part of the answer cannot be told in this format and was left out",
+        "Sounds and pictures that a model made, for a caller whose dialect has no place for them.",
+    ),
     "schema_changed": Loss(
         "was rewritten to the part of JSON Schema that this target takes",
         "A tool's or format's schema with keywords that the target does not know.",

@@ -2,6 +2,8 @@
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.bedrock.converse import Converse
+from gateway.dialects.bedrock.invoke import InvokeClaude
+from gateway.dialects.chat.side import ChatSide
 from gateway.dialects.cohere.target import CohereV2
 from gateway.dialects.gemini.side import GeminiTarget
 from gateway.dialects.messages.hosts import VERTEX
@@ -9,23 +11,31 @@ from gateway.dialects.messages.relay import AnthropicMessages
 from gateway.dialects.messages.sides import MessagesCaller, MessagesTarget
 from gateway.dialects.ollama.target import Ollama
 from gateway.dialects.openai_chat import OpenAIChat
+from gateway.dialects.responses.caller import ResponsesCaller
+from gateway.dialects.responses.dialect import OpenAIResponses
+from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import CallerSide, TargetSide
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (OpenAIChat(), AnthropicMessages())
+    dialect.name: dialect for dialect in (OpenAIChat(), AnthropicMessages(), OpenAIResponses())
 }
 """Every dialect that callers speak, by its name: how its answers are relayed, watched, ended and refused."""
-CALLERS: dict[str, CallerSide] = {caller.name: caller for caller in (MessagesCaller(),)}
+CALLERS: dict[str, CallerSide] = {
+    caller.name: caller for caller in (ChatSide(), MessagesCaller(), ResponsesCaller())
+}
 """The same dialects as the caller's side of a translation."""
 TARGETS: dict[str, TargetSide] = {
     target.name: target
     for target in (
+        ChatSide(),
         Converse(),
         CohereV2(),
         GeminiTarget(),
+        InvokeClaude(),
         MessagesTarget(),
         MessagesTarget("vertex_anthropic", VERTEX),
         Ollama(),
+        ResponsesTarget(),
     )
 }
 """Every dialect that providers speak, as the target's side of a translation."""

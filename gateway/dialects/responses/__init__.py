@@ -1,1 +1,1 @@
-"""The Responses format: relayed, read and written. Without stored state for now: every answer says `store` false."""
+"""The Responses format: relayed, read and written. Nothing is stored for now: each answer says `store` false."""

@@ -22,6 +22,7 @@ from gateway.dialects.openai_usage import usage_of
 from gateway.dialects.responses.citations import read_citation
 from gateway.dialects.responses.script import DELTAS, DONES, KINDS
 from gateway.dialects.responses.sealed import BREAKS
+from gateway.dialects.responses.shapes import index_in, objects, text_in
 from gateway.dialects.responses.states import MAKER, ORIGIN, finish_of, native_of
 
 Json = Mapping[str, Any]
@@ -81,7 +82,7 @@ class EventReader:
         """Take the next event that is neither an error nor an end."""
         if not self._began:
             self._begin(as_object(event.get("response")) or {})
-        index = _index(event, "output_index")
+        index = index_in(event, "output_index")
         match kind:
             case "response.output_item.added":
                 self._item_added(index, event)
@@ -129,8 +130,8 @@ class EventReader:
         created = response.get("created_at")
         self._out.append(
             Began(
-                _text(response, "id"),
-                _text(response, "model"),
+                text_in(response, "id"),
+                text_in(response, "model"),
                 int(created) if isinstance(created, int | float) else 0,
             )
         )
@@ -145,16 +146,16 @@ class EventReader:
 
     def _item_added(self, index: int, event: Json) -> None:
         value = as_object(event.get("item")) or {}
-        kind = _text(value, "type")
-        item = self._item(index, kind, _text(value, "id"))
+        kind = text_in(value, "type")
+        item = self._item(index, kind, text_in(value, "id"))
         if kind in _CALLS and not item.parts:
             self._open(item, 0, _call(value, kind), kind)
-            self._say(item, 0, _text(value, KINDS[kind].field))
+            self._say(item, 0, text_in(value, KINDS[kind].field))
 
     def _item_done(self, index: int, event: Json) -> None:
         value = as_object(event.get("item")) or {}
-        kind = _text(value, "type")
-        item = self._item(index, kind, _text(value, "id"))
+        kind = text_in(value, "type")
+        item = self._item(index, kind, text_in(value, "id"))
         if item.done:
             return
         if kind == "message":
@@ -164,7 +165,7 @@ class EventReader:
         elif kind in _CALLS:
             if not item.told:
                 self._open(item, 0, _call(value, kind), kind)
-            self._fill(item, 0, _text(value, KINDS[kind].field))
+            self._fill(item, 0, text_in(value, KINDS[kind].field))
             self._cut = value.get("status") == "incomplete"
         elif kind:
             self._open(item, 0, Opaque(ORIGIN, kind, value), kind)
@@ -176,15 +177,15 @@ class EventReader:
         item.done = True
 
     def _fill_message(self, item: _Item, value: Json) -> None:
-        for at, part in enumerate(_objects(value.get("content"))):
+        for at, part in enumerate(objects(value.get("content"))):
             self._part_done(item, at, part)
 
     def _fill_reasoning(self, item: _Item, value: Json) -> None:
-        pieces = _objects(value.get("summary"))
+        pieces = objects(value.get("summary"))
         kind = "summary_text" if pieces else "reasoning_text"
-        pieces = pieces or _objects(value.get("content"))
-        whole = BREAKS[kind].join(_text(piece, "text") for piece in pieces)
-        seal = _text(value, "encrypted_content")
+        pieces = pieces or objects(value.get("content"))
+        whole = BREAKS[kind].join(text_in(piece, "text") for piece in pieces)
+        seal = text_in(value, "encrypted_content")
         if not item.told and (whole or seal):
             self._open_thinking(item, kind if whole else "")
         part = item.parts.get(0)
@@ -227,31 +228,31 @@ class EventReader:
 
     def _part_added(self, index: int, event: Json) -> None:
         part = as_object(event.get("part")) or {}
-        kind = _text(part, "type")
+        kind = text_in(part, "type")
         item = self._item(index, "reasoning" if kind == "reasoning_text" else "message")
         if kind in _EMPTY:
-            at = _index(event, "content_index")
+            at = index_in(event, "content_index")
             if at not in item.told:
                 self._open(item, at, _EMPTY[kind], kind)
-                self._say(item, at, _text(part, KINDS[kind].field))
+                self._say(item, at, text_in(part, KINDS[kind].field))
 
     def _part_finished(self, index: int, event: Json) -> None:
         item = self._items.get(index)
         part = as_object(event.get("part"))
         if item is not None and part is not None and item.kind == "message":
-            self._part_done(item, _index(event, "content_index"), part)
+            self._part_done(item, index_in(event, "content_index"), part)
 
     def _part_done(self, item: _Item, at: int, part: Json) -> None:
-        kind = _text(part, "type")
+        kind = text_in(part, "type")
         if kind not in _EMPTY:
             return
         if at not in item.told:
             self._open(item, at, _EMPTY[kind], kind)
             self._weigh(part)
-        self._fill(item, at, _text(part, KINDS[kind].field))
+        self._fill(item, at, text_in(part, KINDS[kind].field))
         opened = item.parts.get(at)
         if opened is not None:
-            for note in _objects(part.get("annotations"))[opened.cited :]:
+            for note in objects(part.get("annotations"))[opened.cited :]:
                 self._out.append(Cited(0, opened.at, read_citation(note)))
         self._end(item, at)
 
@@ -261,9 +262,9 @@ class EventReader:
             self._out.append(Weighed(0, tuple(cast("list[Any]", tokens))))
 
     def _on_delta(self, index: int, kind: str, event: Json) -> None:
-        text = _text(event, "delta")
-        item = self._item(index, _ITEM_OF.get(kind, kind), _text(event, "item_id"))
-        at = _index(event, KINDS[kind].index) if kind in _EMPTY else 0
+        text = text_in(event, "delta")
+        item = self._item(index, _ITEM_OF.get(kind, kind), text_in(event, "item_id"))
+        at = index_in(event, KINDS[kind].counter) if kind in _EMPTY else 0
         if at not in item.told:
             self._open_late(item, at, kind)
         elif kind == "summary_text":
@@ -282,7 +283,7 @@ class EventReader:
 
     def _break_before(self, item: _Item, event: Json) -> None:
         """Set pieces of a summary apart."""
-        piece = _index(event, "summary_index")
+        piece = index_in(event, "summary_index")
         if piece > item.piece:
             item.piece = piece
             self._say(item, 0, BREAKS["summary_text"])
@@ -292,14 +293,14 @@ class EventReader:
         item = self._items.get(index)
         if item is None or kind == "summary_text":
             return  # The item itself tells all pieces.
-        at = _index(event, KINDS[kind].index) if kind in _EMPTY else 0
+        at = index_in(event, KINDS[kind].counter) if kind in _EMPTY else 0
         part = item.parts.get(at)
         if part is not None and part.kind == kind:
-            self._fill(item, at, _text(event, KINDS[kind].field))
+            self._fill(item, at, text_in(event, KINDS[kind].field))
 
     def _annotated(self, index: int, event: Json) -> None:
         item = self._items.get(index)
-        part = item.parts.get(_index(event, "content_index")) if item is not None else None
+        part = item.parts.get(index_in(event, "content_index")) if item is not None else None
         note = as_object(event.get("annotation"))
         if part is not None and note is not None:
             part.cited += 1
@@ -317,11 +318,11 @@ _ITEM_OF = {
 
 
 def _call(value: Json, kind: str) -> ToolCall:
-    id_ = _text(value, "id")
+    id_ = text_in(value, "id")
     extra = {name: value[name] for name in _CALL_EXTRA if value.get(name) is not None}
     return ToolCall(
-        _text(value, "call_id") or id_,
-        _text(value, "name"),
+        text_in(value, "call_id") or id_,
+        text_in(value, "name"),
         custom=kind == "custom_tool_call",
         item_id=id_,
         extra=extra,
@@ -329,18 +330,3 @@ def _call(value: Json, kind: str) -> ToolCall:
 
 
 _CALL_EXTRA = ("namespace", "caller", "async")
-
-
-def _text(value: Json, name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def _index(value: Json, name: str) -> int:
-    found = value.get(name)
-    return found if isinstance(found, int) else 0
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    listed = cast("list[object]", value) if isinstance(value, list) else []
-    return [item for item in map(as_object, listed) if item is not None]

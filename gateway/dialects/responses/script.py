@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gateway.core import codec
+from gateway.dialects.responses.shapes import Json, list_in
 from gateway.dialects.sse import frame
-
-Json = dict[str, Any]
 
 
 class Kind(NamedTuple):
-    """What can be told in deltas. `field` of the part or item holds the text; `place` of the item holds the part."""
+    """What can be told in deltas. `field` of part or item holds the text; `place` of the item holds the part,
+    `counter` tells which it is.
+    """
 
     event: str
     field: str
     place: str = ""
-    index: str = ""
+    counter: str = ""
     part: str = ""
 
 
@@ -35,19 +36,22 @@ KINDS: dict[str, Kind] = {
 """By the type of the part, or of the item where that is told itself."""
 DELTAS: dict[str, str] = {f"{kind.event}.delta": name for name, kind in KINDS.items()}
 DONES: dict[str, str] = {f"{kind.event}.done": name for name, kind in KINDS.items()}
-_WITHOUT_STATUS = frozenset({"reasoning"})
 
 
 class Script:
     """One stream of events. At most one item is open, and in it at most one part.
 
     `number` is that of the next event; `head` the response without what changes; `output` the items that are done.
+    `final` is the response at its end. `quiet`: nothing is written, the response alone is put together.
     """
 
-    __slots__ = ("_out", "head", "index", "item", "kind", "number", "output", "part", "texts")
+    __slots__ = (
+        "_out", "_quiet", "final", "head", "index", "item", "kind", "number", "output", "part", "texts",
+    )  # fmt: skip
 
-    def __init__(self, head: Json) -> None:
+    def __init__(self, head: Json, *, quiet: bool = False) -> None:
         self.head = head
+        self.final: Json = {}
         self.number = 0
         self.index = 0
         self.output: list[Json] = []
@@ -55,6 +59,7 @@ class Script:
         self.part: Json | None = None
         self.kind = ""
         self.texts: list[str] = []
+        self._quiet = quiet
         self._out: list[bytes] = []
 
     def take(self) -> bytes:
@@ -65,8 +70,11 @@ class Script:
 
     def emit(self, event: str, fields: Mapping[str, Any]) -> None:
         """Write one event."""
-        data = codec.encode({"type": event, "sequence_number": self.number, **fields})
+        number = self.number
         self.number += 1
+        if self._quiet:
+            return
+        data = codec.encode({"type": event, "sequence_number": number, **fields})
         self._out.append(frame(data, event.encode()))
 
     def begin(self) -> None:
@@ -80,7 +88,7 @@ class Script:
         self.close()
         self.index = len(self.output)
         self.item = item
-        if item["type"] not in _WITHOUT_STATUS:
+        if _has_status(item):
             item["status"] = "in_progress"
         if item["type"] in KINDS:
             self.kind = item["type"]
@@ -98,7 +106,7 @@ class Script:
         place: Json = {"item_id": item.get("id", ""), "output_index": self.index}
         kind = KINDS.get(self.kind)
         if kind is not None and kind.place:
-            place[kind.index] = len(_listed(item, kind.place))
+            place[kind.counter] = len(list_in(item, kind.place))
         return place
 
     def add(self, text: str, logprobs: list[Any] | None = None) -> None:
@@ -127,7 +135,7 @@ class Script:
 
     def _keep_part(self, kind: Kind) -> None:
         if self.part is not None and self.item is not None:
-            _listed(self.item, kind.place).append(self.part)
+            list_in(self.item, kind.place).append(self.part)
         self.part, self.kind = None, ""
         self.texts.clear()
 
@@ -137,15 +145,25 @@ class Script:
             return
         self.end_part()
         item, self.item = self.item, None
-        if item["type"] not in _WITHOUT_STATUS:
+        if _has_status(item):
             item["status"] = status
+        self.emit("response.output_item.done", {"output_index": self.index, "item": item})
+        self.output.append(item)
+
+    def tell(self, item: Json) -> None:
+        """Write an item that is complete as it stands."""
+        self.close()
+        self.index = len(self.output)
+        begun = {**item, "status": "in_progress"} if "status" in item else item
+        self.emit("response.output_item.added", {"output_index": self.index, "item": begun})
         self.emit("response.output_item.done", {"output_index": self.index, "item": item})
         self.output.append(item)
 
     def end(self, status: str, fields: Mapping[str, Any]) -> None:
         """Write the end; `fields` are those of the response that are known now."""
         self.close("completed" if status == "completed" else "incomplete")
-        self.emit(f"response.{status}", {"response": self.response(status, **fields)})
+        self.final = self.response(status, **fields)
+        self.emit(f"response.{status}", {"response": self.final})
 
     def response(self, status: str, **fields: Any) -> Json:  # noqa: ANN401  members of a JSON object
         """Return the response as it stands."""
@@ -212,11 +230,9 @@ class Script:
             self.texts.clear()
 
 
-def _listed(item: Json, place: str) -> list[Any]:
-    found = item.get(place)
-    if not isinstance(found, list):
-        found = item[place] = []
-    return found
+def _has_status(item: Json) -> bool:
+    """Tell whether an item says how it stands; reasoning says it only at some providers."""
+    return item["type"] != "reasoning" or "status" in item
 
 
 class Unfinished(list[int]):

@@ -38,9 +38,7 @@ def encrypted_content(thinking: Thinking) -> str:
         return thinking.signature or thinking.redacted
     if not thinking.signature and not thinking.redacted:
         return ""
-    return _wrapped(
-        thinking.maker, Seal(thinking.text, thinking.signature, thinking.redacted)
-    )
+    return _wrapped(thinking.maker, Seal(thinking.text, thinking.signature, thinking.redacted))
 
 
 def sealed_part(part: Text | ToolCall) -> str:

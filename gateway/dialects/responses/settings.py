@@ -1,12 +1,8 @@
 """The settings of a prompt as this format writes them, in a request and again in its response."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from gateway.core.message import Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
+from gateway.core.message import Bag, Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
+from gateway.dialects.responses.shapes import Json
 from gateway.dialects.responses.states import ORIGIN
-
-Json = dict[str, Any]
 
 
 def write_tools(prompt: Prompt) -> list[Json]:
@@ -29,7 +25,7 @@ def _write_tool(tool: Tool, *, own: bool) -> Json:
             written["format"] = dict(tool.format)
         return {**written, **tool.extra} if own else written
     if tool.parameters is not None or not own:
-        empty = {"type": "object", "properties": {}}
+        empty: Json = {"type": "object", "properties": {}}
         written["parameters"] = empty if tool.parameters is None else dict(tool.parameters)
     if tool.strict is not None or not own:
         written["strict"] = tool.strict or False
@@ -106,7 +102,7 @@ def write_reasoning(reasoning: Reasoning | None, *, own: bool) -> Json:
         written["effort"] = effort
     if reasoning.summary:
         written["summary"] = reasoning.summary
-    extra: Mapping[str, Any] = reasoning.extra if own else {}
+    extra: Bag = reasoning.extra if own else {}
     return {**written, **{name: value for name, value in extra.items() if name != SEALED}}
 
 

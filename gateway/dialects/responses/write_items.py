@@ -1,7 +1,7 @@
 """Writes a history as input items, in order."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from gateway.core.message import (
     Audio,
@@ -16,6 +16,7 @@ from gateway.core.message import (
     ToolCall,
     ToolResult,
 )
+from gateway.dialects.chat.data_url import join_data
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.responses.sealed import encrypted_content
 from gateway.dialects.responses.states import MAKER, ORIGIN
@@ -23,70 +24,136 @@ from gateway.dialects.responses.states import MAKER, ORIGIN
 Json = dict[str, Any]
 
 
-def write_items(messages: Sequence[Message], notes: Notes) -> list[Json]:
-    """Return the items of a history."""
-    items: list[Json] = []
-    for place, message in enumerate(messages):
-        where = f"messages[{place}]"
-        if message.role == "assistant":
-            items.extend(_said(message, where, notes))
-        elif message.role == "tool":
-            items.extend(_results(message, where, notes))
-        else:
-            items.extend(_asked(message, where, notes))
-    return items
+class ItemWriter:
+    """Writes the items of one prompt. `own`: it came in this format, so what only this format knows goes along."""
 
+    __slots__ = ("_notes", "_own")
 
-def _asked(message: Message, where: str, notes: Notes) -> Iterator[Json]:
-    """Yield what a user or a system prompt says; items of this format stand between messages."""
-    content: list[Json] = []
-    for place, part in enumerate(message.parts):
-        if isinstance(part, Opaque):
+    def __init__(self, notes: Notes, *, own: bool) -> None:
+        self._notes = notes
+        self._own = own
+
+    def write(self, messages: Sequence[Message], first: int = 0) -> list[Json]:
+        """Return the items of a history; its first message is the prompt's `first`."""
+        items: list[Json] = []
+        for place, message in enumerate(messages, first):
+            where = f"messages[{place}]"
+            if message.role == "assistant":
+                items.extend(self._said(message, where))
+            elif message.role == "tool":
+                items.extend(self._results(message, where))
+            else:
+                items.extend(self._asked(message, where))
+        return items
+
+    def _extra(self, of: Message | ToolCall | ToolResult) -> Mapping[str, Any]:
+        return of.extra if self._own else {}
+
+    def _asked(self, message: Message, where: str) -> Iterator[Json]:
+        """Yield what a user or a system prompt says; items of this format stand between messages."""
+        if message.name:
+            self._notes.lost("field_unsupported", f"{where}.name")
+        content: list[Json] = []
+        for place, part in enumerate(message.parts):
+            if isinstance(part, Opaque):
+                if content:
+                    yield self._message(message, content)
+                    content = []
+                yield from self._opaque(part, f"{where}.content[{place}]")
+            else:
+                content.append(write_part(part, f"{where}.content[{place}]"))
+        if content or not message.parts:
+            yield self._message(message, content)
+
+    def _message(self, message: Message, content: list[Json]) -> Json:
+        plain = len(content) == 1 and content[0].keys() == {"type", "text"}
+        said = content[0]["text"] if plain else content
+        return {"role": message.role, "content": said, **self._extra(message)}
+
+    def _said(self, message: Message, where: str) -> Iterator[Json]:
+        """Yield what a model said: neighbouring texts as one message, everything else as items of its own."""
+        content: list[Json] = []
+        for place, part in enumerate(message.parts):
+            if isinstance(part, Text):
+                content.append(_output_text(part))
+                continue
+            if isinstance(part, Refusal):
+                content.append({"type": "refusal", "refusal": part.text})
+                continue
             if content:
-                yield _message(message, content)
+                yield self._message_of_model(message, content)
                 content = []
-            yield from _own(part, f"{where}.content[{place}]", notes)
-        else:
-            content.append(write_part(part, f"{where}.content[{place}]"))
-    if content or not message.parts:
-        yield _message(message, content)
-
-
-def _message(message: Message, content: list[Json]) -> Json:
-    plain = len(content) == 1 and content[0].keys() == {"type", "text"}
-    written = {"role": message.role, "content": content[0]["text"] if plain else content}
-    return {"type": "message", **written, **message.extra}
-
-
-def _said(message: Message, where: str, notes: Notes) -> Iterator[Json]:
-    """Yield what a model said: neighbouring texts as one message, everything else as items of its own."""
-    content: list[Json] = []
-    for place, part in enumerate(message.parts):
-        if isinstance(part, Text):
-            content.append(_output_text(part))
-            continue
-        if isinstance(part, Refusal):
-            content.append({"type": "refusal", "refusal": part.text})
-            continue
+            at = f"{where}.content[{place}]"
+            match part:
+                case Thinking():
+                    yield from self._reasoning(part, at)
+                case ToolCall():
+                    yield self._call(part)
+                case Opaque():
+                    yield from self._opaque(part, at)
+                case _:
+                    raise refuse("part_unsupported", at, param=where)
         if content:
-            yield _message_of_model(message, content)
-            content = []
-        at = f"{where}.content[{place}]"
-        match part:
-            case Thinking():
-                yield from _reasoning(part, at, notes)
-            case ToolCall():
-                yield _call(part)
-            case Opaque():
-                yield from _own(part, at, notes)
-            case _:
-                raise refuse("part_unsupported", at, param=where)
-    if content:
-        yield _message_of_model(message, content)
+            yield self._message_of_model(message, content)
+
+    def _message_of_model(self, message: Message, content: list[Json]) -> Json:
+        return {
+            "type": "message",
+            "role": "assistant",
+            "content": content,
+            **self._extra(message),
+        }
+
+    def _reasoning(self, part: Thinking, where: str) -> Iterator[Json]:
+        """Yield what OpenAI sealed as it came; other thinking has no place in this format's history."""
+        if part.maker != MAKER:
+            self._notes.lost("thinking_dropped", where)
+            return
+        written: Json = {"type": "reasoning"}
+        if part.id.startswith(_REASONING_ID):
+            written["id"] = part.id
+        written["summary"] = [{"type": "summary_text", "text": text} for text in part.summary]
+        written["encrypted_content"] = encrypted_content(part)
+        yield written
+
+    def _call(self, part: ToolCall) -> Json:
+        item = self._extra(part).get("item")
+        if isinstance(item, Mapping):
+            return dict(cast("Json", item))
+        kind, field = _CALL_FIELDS[part.custom]
+        said = part.arguments if part.custom else part.arguments or "{}"
+        # Without the id of the item: with it OpenAI wants the reasoning item before it too.
+        return {
+            "type": kind,
+            "call_id": part.id,
+            "name": part.name,
+            field: said,
+            **self._extra(part),
+        }
+
+    def _results(self, message: Message, where: str) -> Iterator[Json]:
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                kind = f"{_CALL_FIELDS[part.custom][0]}_output"
+                output = _output(part.parts, f"{where}.content[{place}]")
+                yield {
+                    "type": kind,
+                    "call_id": part.call_id,
+                    "output": output,
+                    **self._extra(part),
+                }
+            elif isinstance(part, Opaque):
+                yield from self._opaque(part, f"{where}.content[{place}]")
+
+    def _opaque(self, part: Opaque, where: str) -> Iterator[Json]:
+        if part.origin == ORIGIN:
+            yield dict(part.value)
+        else:
+            self._notes.lost("item_dropped", where)
 
 
-def _message_of_model(message: Message, content: list[Json]) -> Json:
-    return {"type": "message", "role": "assistant", "content": content, **message.extra}
+_REASONING_ID = "rs"
+_CALL_FIELDS = {False: ("function_call", "arguments"), True: ("custom_tool_call", "input")}
 
 
 def _output_text(part: Text) -> Json:
@@ -95,54 +162,12 @@ def _output_text(part: Text) -> Json:
     return {**written, "annotations": notes} if notes else written
 
 
-def _reasoning(part: Thinking, where: str, notes: Notes) -> Iterator[Json]:
-    """Yield what OpenAI sealed as it came; other thinking has no place in this format's history."""
-    if part.maker != MAKER:
-        notes.lost("thinking_dropped", where)
-        return
-    written: Json = {"type": "reasoning"}
-    if part.id:
-        written["id"] = part.id
-    written["summary"] = [{"type": "summary_text", "text": text} for text in part.summary]
-    written["encrypted_content"] = encrypted_content(part)
-    yield written
-
-
-def _call(part: ToolCall) -> Json:
-    item = part.extra.get("item")
-    if isinstance(item, Mapping):
-        return dict(item)
-    kind, field = ("custom_tool_call", "input") if part.custom else ("function_call", "arguments")
-    written: Json = {"type": kind}
-    if part.item_id:
-        written["id"] = part.item_id
-    said = part.arguments if part.custom else part.arguments or "{}"
-    return {**written, "call_id": part.id, "name": part.name, field: said, **part.extra}
-
-
-def _results(message: Message, where: str, notes: Notes) -> Iterator[Json]:
-    for place, part in enumerate(message.parts):
-        if isinstance(part, ToolResult):
-            kind = "custom_tool_call_output" if part.custom else "function_call_output"
-            output = _output(part.parts, f"{where}.content[{place}]")
-            yield {"type": kind, "call_id": part.call_id, "output": output, **part.extra}
-        elif isinstance(part, Opaque):
-            yield from _own(part, f"{where}.content[{place}]", notes)
-
-
 def _output(parts: Sequence[Part], where: str) -> str | list[Json]:
     if not parts:
         return ""
     written = [write_part(part, f"{where}.content[{at}]") for at, part in enumerate(parts)]
     plain = len(written) == 1 and written[0].keys() == {"type", "text"}
     return written[0]["text"] if plain else written
-
-
-def _own(part: Opaque, where: str, notes: Notes) -> Iterator[Json]:
-    if part.origin == ORIGIN:
-        yield dict(part.value)
-    else:
-        notes.lost("item_dropped", where)
 
 
 def write_part(part: Part, where: str) -> Json:
@@ -166,8 +191,7 @@ def _image(part: Image) -> Json:
     if part.file_id:
         written["file_id"] = part.file_id
     else:
-        kind = part.media_type or "image/png"
-        written["image_url"] = part.url or f"data:{kind};base64,{part.data}"
+        written["image_url"] = part.url or join_data(part.media_type or "image/png", part.data)
     if part.detail:
         written["detail"] = part.detail
     return written
@@ -186,5 +210,5 @@ def _file(part: File) -> Json:
     else:
         kind = part.media_type or "application/pdf"
         written.setdefault("filename", f"file.{kind.rpartition('/')[2]}")
-        written["file_data"] = f"data:{kind};base64,{part.data}"
+        written["file_data"] = join_data(kind, part.data)
     return written

@@ -1,0 +1,170 @@
+"""Responses as providers speak it: requests are written, answers read. Nothing is left with the provider."""
+
+from typing import Any
+
+from gateway.core import codec
+from gateway.core.answer import Answer, Collector
+from gateway.core.codec import as_object
+from gateway.core.message import Message, Prompt, ServerTool, Text
+from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.grammar import Grammar, NameRules
+from gateway.dialects.losses import Notes, refuse
+from gateway.dialects.openai_classes import error_class
+from gateway.dialects.openai_errors import read_error
+from gateway.dialects.responses.answers import require_answer, unusable
+from gateway.dialects.responses.reading import EventReader
+from gateway.dialects.responses.settings import (
+    write_choice,
+    write_reasoning,
+    write_text,
+    write_tools,
+)
+from gateway.dialects.responses.states import MAKER, ORIGIN
+from gateway.dialects.responses.stream_reader import ResponsesReader
+from gateway.dialects.responses.write_items import ItemWriter
+from gateway.dialects.sides import Facts
+
+_GRAMMAR = Grammar(
+    results_complete=True,
+    makers=frozenset({MAKER}),
+    audio=False,
+    most_stops=0,
+    blank_stops=False,
+    call_ids=NameRules(r"\S+", 64),
+    items=frozenset({ORIGIN}),
+)
+_LEAST_TOKENS = 16
+"""What OpenAI takes at least as `max_output_tokens`."""
+_STRICT = frozenset({"openai", "azure"})
+_LOGPROBS = "message.output_text.logprobs"
+_SEALED = "reasoning.encrypted_content"
+_UNKNOWN_HERE = (
+    "top_k",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+)
+_BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
+
+
+class ResponsesTarget:
+    """The target's side of a translation into Responses."""
+
+    name = ORIGIN
+
+    def grammar(self, facts: Facts) -> Grammar:
+        """Return what a history must be; Responses takes nearly any."""
+        return _GRAMMAR
+
+    def path(self, facts: Facts) -> bytes:
+        """Return the address of the call."""
+        return b"/responses"
+
+    def write_request(self, prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
+        """Write a prompt as a request that leaves nothing stored."""
+        own = prompt.origin == ORIGIN
+        fields: dict[str, Any] = {}
+        messages = prompt.messages
+        instructions = leading_instructions(prompt)
+        if instructions is not None:
+            fields["instructions"] = instructions
+            messages = messages[1:]
+        first = len(prompt.messages) - len(messages)
+        fields["input"] = ItemWriter(notes, own=own).write(messages, first)
+        fields["store"] = False
+        fields["include"] = [_SEALED, *([_LOGPROBS] if prompt.sampling.logprobs else [])]
+        _write_tools(prompt, fields)
+        _write_settings(prompt, facts, fields, notes)
+        if own:
+            include = prompt.extra.get("include")
+            if isinstance(include, list):
+                fields["include"] += include
+            fields.update({k: v for k, v in prompt.extra.items() if k != "include"})
+        else:
+            for name in prompt.extra:
+                notes.lost("field_unknown", name)
+        return {name: codec.raw(value) for name, value in fields.items()}
+
+    def read_whole(
+        self, body: bytes, secrets: Redactor = unredacted, *, reasoning_outside: bool = False
+    ) -> Answer:
+        """Read a whole success answer."""
+        try:
+            response = as_object(codec.decode(body))
+        except _BAD as bad:
+            raise unusable(str(bad)) from None
+        if response is None:
+            raise unusable("no object")
+        require_answer(response, body, secrets)
+        reader = EventReader(outside=reasoning_outside)
+        reader.end(response)
+        collector = Collector(ORIGIN)
+        collector.add(reader.take())
+        return collector.answer()
+
+    def reader(self, rules: StreamRules) -> ResponsesReader:
+        """Return a reader for one stream."""
+        return ResponsesReader(rules)
+
+    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
+        """Read an error answer of any shape."""
+        return read_error(body, secrets)
+
+    def error_class(self, error: ProviderError, http: int) -> str:
+        """Classify what a provider said."""
+        return error_class(error, http)
+
+
+def leading_instructions(prompt: Prompt) -> str | None:
+    """Return the system prompt that `instructions` can say: the first message, where it is one plain text."""
+    match prompt.messages:
+        case (Message(role="system", parts=(Text(text=text),)), *_):
+            return text
+        case _:
+            return None
+
+
+def _write_tools(prompt: Prompt, fields: dict[str, Any]) -> None:
+    for tool in prompt.tools:
+        if isinstance(tool, ServerTool) and tool.origin != ORIGIN:
+            raise refuse("tool_unsupported", f"tools: {tool.kind}", param="tools")
+    tools = write_tools(prompt)
+    if not tools:
+        return
+    fields["tools"] = tools
+    if prompt.choice is not None:
+        fields["tool_choice"] = write_choice(prompt.choice, prompt)
+    if prompt.parallel is not None:
+        fields["parallel_tool_calls"] = prompt.parallel
+
+
+def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes: Notes) -> None:
+    sampling = prompt.sampling
+    if (sampling.n or 1) > 1:
+        raise refuse("choices_unsupported", "n", param="n")
+    for name in _UNKNOWN_HERE:
+        if getattr(sampling, name) is not None:
+            notes.lost("field_unsupported", name)
+    most = prompt.max_tokens
+    if most is not None and most < _LEAST_TOKENS and facts.kind in _STRICT:
+        most = _LEAST_TOKENS
+        notes.lost("value_changed", "max_tokens")
+    reasoning = write_reasoning(prompt.reasoning, own=prompt.origin == ORIGIN)
+    if prompt.reasoning is not None and prompt.reasoning.budget is not None:
+        notes.lost("value_changed", "the budget of thinking")
+    settings: dict[str, Any] = {
+        "max_output_tokens": most,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_logprobs": sampling.top_logprobs,
+        "text": write_text(prompt.format, prompt.verbosity) or None,
+        "reasoning": reasoning or None,
+        "user": prompt.user or None,
+        "metadata": prompt.metadata,
+        "service_tier": prompt.service_tier or None,
+        "prompt_cache_key": prompt.cache_key or None,
+    }
+    if "safety_identifier" in prompt.extra:
+        del settings["user"]
+    fields.update({name: value for name, value in settings.items() if value is not None})
