@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+from gateway.core import codec
 from gateway.core.answer import (
     Answer,
     Began,
@@ -67,39 +68,46 @@ def stream(rng: Random, events: Sequence[Event]) -> bytes:
 
 
 def _lines(events: Sequence[Event]) -> Iterator[Json]:
-    """Yield what is said; a call is told when it is whole."""
+    """Yield what is said, and the end with the last counts."""
     head: Json = {"created_at": CREATED, "done": False}
     parts: dict[int, Part] = {}
-    texts: dict[int, str] = {}
     counts: Usage | None = None
     reason = ""
     for event in events:
         match event:
             case Began(model=model):
                 head["model"] = model
-            case PartBegan(_, at, part):
-                parts[at] = part
-                texts[at] = part.arguments if isinstance(part, ToolCall) else ""
-                if isinstance(part, Text | Thinking):
-                    yield head | {"message": _said(part, part.text)}
-            case Delta(_, at, text) if isinstance(parts[at], ToolCall):
-                texts[at] += text
-            case Delta(_, at, text):
-                yield head | {"message": _said(parts[at], text)}
-            case PartEnded(_, at):
-                part = parts[at]
-                if isinstance(part, ToolCall):
-                    message = {"role": "assistant", "content": ""}
-                    yield head | {"message": message | {"tool_calls": [_call(part, texts[at])]}}
+            case PartBegan() | Delta() | PartEnded():
+                yield from (head | {"message": said} for said in _told(event, parts))
             case Weighed(_, tokens):
-                yield head | {"message": {"role": "assistant", "content": ""}, "logprobs": tokens}
-            case Counted(usage=counts):
-                pass
+                yield head | {"message": _EMPTY, "logprobs": tokens}
+            case Counted(usage=given):
+                counts = given
             case Finished(finish=finish):
                 reason = REASONS[finish]
-            case Ended():
-                message = {"role": "assistant", "content": ""}
-                yield head | {"message": message} | _end(reason, counts)
+            case _:
+                assert isinstance(event, Ended)
+                yield head | {"message": _EMPTY} | _end(reason, counts)
+
+
+_EMPTY: Json = {"role": "assistant", "content": ""}
+
+
+def _told(event: PartBegan | Delta | PartEnded, parts: dict[int, Part]) -> Iterator[Json]:
+    """Yield the messages that tell an event of a part; a call is told when it is whole."""
+    if isinstance(event, PartBegan):
+        parts[event.at] = event.part
+        if isinstance(event.part, Text | Thinking):
+            yield _said(event.part, event.part.text)
+        return
+    part = parts[event.at]
+    if not isinstance(part, ToolCall):
+        if isinstance(event, Delta):
+            yield _said(part, event.text)
+    elif isinstance(event, Delta):
+        parts[event.at] = codec.replace(part, arguments=part.arguments + event.text)
+    else:
+        yield _EMPTY | {"tool_calls": [_call(part, part.arguments)]}
 
 
 def _said(part: Part, text: str) -> Json:
