@@ -31,7 +31,6 @@ def grammar_of(facts: Facts) -> Grammar:
     fetches = facts.kind not in _HOSTED
     return Grammar(
         alternates=True,
-        first_user=True,
         system="leading",
         empty_text=False,
         prefill=traits_of(facts.model).prefill,

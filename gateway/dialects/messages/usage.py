@@ -59,15 +59,15 @@ def read_usage(value: object) -> Usage | None:
 
 
 def write_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return a `usage` object; counts that nobody told are 0 where the format needs them."""
+    """Return a `usage` object; the two counts that the format needs are 0 where nobody told them."""
     usage = usage or Usage()
     fresh = (usage.input or 0) - (usage.cached or 0) - (usage.cache_write or 0)
-    written: dict[str, Any] = {
-        "input_tokens": max(fresh, 0),
-        "cache_creation_input_tokens": usage.cache_write or 0,
-        "cache_read_input_tokens": usage.cached or 0,
-        "output_tokens": usage.output or 0,
-    }
+    written: dict[str, Any] = {"input_tokens": max(fresh, 0)}
+    if usage.cache_write is not None:
+        written["cache_creation_input_tokens"] = usage.cache_write
+    if usage.cached is not None:
+        written["cache_read_input_tokens"] = usage.cached
+    written["output_tokens"] = usage.output or 0
     if usage.reasoning is not None:
         written["output_tokens_details"] = {_THINKING: usage.reasoning}
     return written
