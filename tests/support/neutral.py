@@ -490,7 +490,7 @@ def _told(rng: Random, choice: int, at: int, part: Part) -> list[Event]:
         middle += (Cited(choice, at, citation) for citation in part.citations)
         bare = codec.replace(bare, citations=())
     seal: list[Event] = []
-    if isinstance(part, Thinking | ToolCall) and part.signature and rng.random() < 0.7:
+    if isinstance(part, Thinking) and part.signature and rng.random() < 0.7:
         bare = codec.replace(bare, signature="", maker="")
         seal = [Sealed(choice, at, part.signature, part.maker)]
     deltas: list[Event] = [Delta(choice, at, piece) for piece in _pieces(rng, said)]

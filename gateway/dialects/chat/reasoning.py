@@ -37,7 +37,7 @@ def entry_of(entry: Mapping[str, Any]) -> Thinking | None:
     An entry of another format than ours is OpenRouter's: all of it but its text is its seal.
     """
     kind, maker = entry.get("type"), entry.get("format")
-    if kind not in {_TEXT, _SUMMARY, _SEALED}:
+    if not isinstance(kind, str) or kind not in {_TEXT, _SUMMARY, _SEALED}:
         return None
     text = _text(entry, _WORDS.get(kind, ""))
     if isinstance(maker, str) and maker in MAKERS:
