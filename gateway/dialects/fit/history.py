@@ -91,7 +91,7 @@ class _History:
             body = list(self._shown(body))
         if grammar.alternates:
             body = list(self._joined(body))
-        return [self._filled(each) if not each.parts else each for each in body]
+        return body
 
     def _in_place(self, at: int) -> Message | None:
         """Return a message as it may stand here; None for one that says nothing and need not be there."""
@@ -103,8 +103,10 @@ class _History:
                 return message
             self._notes.lost("system_moved", message_at(self._prompt.origin, self._before, at))
             return marked(message) if message.parts else None
-        if message.parts or message.role == "user":
+        if message.parts:
             return message
+        if message.role == "user":
+            return self._blank(at)
         is_emptied = not self._grammar.empty_text or bool(self._before[at].parts)
         return None if is_emptied or message.role == "tool" else message
 
@@ -164,12 +166,28 @@ class _History:
         name = names.pop() if len(names) == 1 else ""
         return codec.replace(messages[0], parts=tuple(parts), name=name)
 
-    def _filled(self, message: Message) -> Message:
-        """Return a message of the user that may not be empty with a placeholder."""
-        if message.role != "user" or self._grammar.empty_text:
+    def _blank(self, at: int) -> Message | None:
+        """Return a blank message of the user with a placeholder; None where the user says something beside it."""
+        message = self._messages[at]
+        if self._grammar.empty_text:
             return message
-        self._notes.lost("text_filled", "messages: one of the user")
+        if self._grammar.alternates and self._says_more(at):
+            return None
+        self._notes.lost("text_filled", message_at(self._prompt.origin, self._before, at))
         return codec.replace(message, parts=(Text(EMPTY_USER),))
+
+    def _says_more(self, at: int) -> bool:
+        """Return whether another message of the user, up to where the model speaks, stands for a blank one."""
+        spoken = {"user"} if self._grammar.system == "inline" else {"user", *SYSTEM_ROLES}
+        first = leading(self._messages)
+        begin = end = at
+        while begin > first and self._messages[begin - 1].role != "assistant":
+            begin -= 1
+        while end < len(self._messages) and self._messages[end].role != "assistant":
+            end += 1
+        run = self._messages[begin:end]
+        is_said = any(each.parts for each in run if each.role in spoken)
+        return is_said or any(each.role == "user" for each in self._messages[begin:at])
 
     def _begin(self, body: list[Message], *, has_head: bool) -> None:
         grammar = self._grammar

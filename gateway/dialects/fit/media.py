@@ -41,7 +41,7 @@ def fit_image(image: Image, place: str, grammar: Grammar, fetched: Fetched) -> I
     Raises InputError `invalid_request` naming the part where it takes none of its form.
     """
     image = _plain(image, place)
-    if image.url and not grammar.image_urls:
+    if image.url and not grammar.image_urls and not _is_own(image.url, grammar):
         if not grammar.image_data:
             raise _refused("part_unsupported", place)
         got = fetched.get(image.url)
@@ -77,7 +77,7 @@ def fit_file(file: File, place: str, grammar: Grammar) -> File:
     elif file.data.startswith("data:"):
         kind, data = _data_url(file.data, place)
         file = codec.replace(file, data=data, media_type=file.media_type or kind)
-    if file.url and not grammar.file_urls:
+    if file.url and not grammar.file_urls and not _is_own(file.url, grammar):
         raise _refused("fetching_off", place)
     return file
 
@@ -87,7 +87,11 @@ def urls_to_fetch(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:
     if grammar.image_urls or not grammar.image_data:
         return ()
     parts = (part for message in prompt.messages for part in message.parts)
-    return tuple(dict.fromkeys(_urls(parts)))
+    return tuple(url for url in dict.fromkeys(_urls(parts)) if not _is_own(url, grammar))
+
+
+def _is_own(url: str, grammar: Grammar) -> bool:
+    return bool(grammar.own_urls) and url.startswith(grammar.own_urls)
 
 
 def _urls(parts: Iterator[Part]) -> Iterator[str]:

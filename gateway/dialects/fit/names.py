@@ -42,7 +42,8 @@ def shortened(name: str, rules: NameRules, taken: Iterable[str] = ()) -> str:
     """
     plain = _ODD.sub("_", name).strip("_-")
     for number in range(_TRIES):
-        mark = digest(name, str(number) if number else "")[:_HASH].translate(_LETTERS)
+        mark = digest(name, str(number) if number else "")[: min(_HASH, rules.longest)]
+        mark = mark.translate(_LETTERS)
         room = max(rules.longest - len(mark) - 1, 0)
         for made in (f"{plain[:room]}_{mark}", f"t_{plain[: max(room - 2, 0)]}_{mark}", mark):
             if made not in taken and fits(made, rules):

@@ -8,7 +8,6 @@ from gateway.dialects.fit.cache import fit_marks
 from gateway.dialects.fit.call_ids import fit_call_ids
 from gateway.dialects.fit.history import arrange
 from gateway.dialects.fit.media import NONE_FETCHED, Fetched
-from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.parts import PartFitter
 from gateway.dialects.fit.schema import fit_schemas
 from gateway.dialects.fit.stops import fit_stops
@@ -21,7 +20,7 @@ def fit(prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched = NONE_
     """Return the prompt as the grammar asks for it; what is lost is noted. Fitting again changes nothing.
 
     `fetched` holds pictures by their URL, for targets that take only data (see `media.urls_to_fetch`). Names of
-    tools are changed too: `NameMap.of(prompt, grammar.names)` of the prompt that came in undoes it in answers.
+    tools are left to `names.NameMap`, which is needed for the answer too.
     Raises InputError `invalid_request`, which names the message or part, for what cannot be sent (K33, K34).
     """
     if not prompt.messages:
@@ -45,8 +44,7 @@ def fit(prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched = NONE_
         fitted = fit_schemas(fitted, grammar.schema, notes)
     if fitter.marks or prompt.tools:
         fitted = fit_marks(fitted, grammar.cache_marks, notes)
-    names = NameMap.of(prompt, grammar.names)
-    return names.apply(fitted) if names else fitted
+    return fitted
 
 
 def _check_tools(prompt: Prompt, grammar: Grammar) -> None:

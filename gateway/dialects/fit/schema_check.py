@@ -14,9 +14,12 @@ def breach(schema: object, rules: SchemaRules, path: str = "") -> str | None:
     if node is None:
         return path or "/"
     for key in node:
-        is_ref = rules.refs and (key == "$ref" or key in DEFINITIONS)
-        is_null = key == "nullable" and rules.null_as == "nullable"
-        if rules.keep is not None and key not in rules.keep and not is_ref and not is_null:
+        if key == "$ref" or key in DEFINITIONS:
+            is_known = rules.refs
+        else:
+            is_null = key == "nullable" and rules.null_as == "nullable"
+            is_known = rules.keep is None or key in rules.keep or is_null
+        if not is_known:
             return f"{path}/{key}"
     if not _is_typed(node, rules) or not _has_texts(node, rules):
         return path or "/"

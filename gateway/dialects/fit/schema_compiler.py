@@ -40,7 +40,9 @@ class Compiler:
         return self._node(dict(self._root), "", ())
 
     def _may(self, key: str) -> bool:
-        return key in self._keep or (self._rules.refs and (key == "$ref" or key in DEFINITIONS))
+        if key == "$ref" or key in DEFINITIONS:
+            return self._rules.refs
+        return key in self._keep
 
     def _lose(self, key: str) -> None:
         self.loosened[key] = None
