@@ -8,7 +8,6 @@ from gateway.core.message import (
     File,
     Image,
     Message,
-    Opaque,
     Part,
     Prompt,
     Refusal,
@@ -57,10 +56,9 @@ def _message(message: Message, notes: Notes) -> list[dict[str, Any]]:
         case "tool":
             return [_result(part, notes) for part in message.parts if isinstance(part, ToolResult)]
         case "assistant":
-            return [_assistant(message.parts, notes)]
+            return [_assistant(message.parts)]
         case "user":
-            content = [item for part in message.parts for item in _user_part(part, notes)]
-            return [{"role": "user", "content": content}]
+            return [{"role": "user", "content": [_user_part(part) for part in message.parts]}]
         case _:
             return [{"role": "system", "content": [_text(part) for part in message.parts]}]
 
@@ -73,23 +71,20 @@ def _text(part: Part) -> dict[str, Any]:
             raise refuse("part_unsupported", type(part).__name__.lower(), param="messages")
 
 
-def _user_part(part: Part, notes: Notes) -> list[dict[str, Any]]:
+def _user_part(part: Part) -> dict[str, Any]:
     match part:
         case Image(url=url, data=data) if url or data:
             shown = {"url": url or f"data:{part.media_type};base64,{data}"}
             if part.detail:
                 shown["detail"] = part.detail
-            return [{"type": "image_url", "image_url": shown}]
+            return {"type": "image_url", "image_url": shown}
         case File(text=text) if text:
-            return [{"type": "text", "text": text}]
-        case Opaque(kind=kind):
-            notes.lost("item_dropped", kind)
-            return []
+            return {"type": "text", "text": text}
         case _:
-            return [_text(part)]
+            return _text(part)
 
 
-def _assistant(parts: Sequence[Part], notes: Notes) -> dict[str, Any]:
+def _assistant(parts: Sequence[Part]) -> dict[str, Any]:
     """Write a turn of the model: what it said before it called tools is its plan."""
     content: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -100,12 +95,8 @@ def _assistant(parts: Sequence[Part], notes: Notes) -> dict[str, Any]:
             case Thinking(text=text):
                 if text:
                     content.append({"type": "thinking", "thinking": text})
-                if part.redacted:
-                    notes.lost("thinking_dropped", "thinking")
             case ToolCall():
                 calls.append(_call(part))
-            case Opaque(kind=kind):
-                notes.lost("item_dropped", kind)
             case Text(text=text) | Refusal(text=text) if has_calls:
                 plan += text
             case _:

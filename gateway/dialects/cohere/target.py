@@ -26,14 +26,13 @@ _SCHEMA = frozenset(
         "enum",
         "format",
         "items",
-        "pattern",
         "properties",
         "required",
         "title",
         "type",
-        "uniqueItems",
     }
 )
+_FORMATS = frozenset({"date", "date-time", "time", "uuid"})
 _GRAMMAR = Grammar(
     empty_text=False,
     results_together=True,
@@ -42,11 +41,11 @@ _GRAMMAR = Grammar(
     object_arguments=True,
     open_thinking=True,
     audio=False,
-    files=False,
     file_urls=False,
+    items=frozenset(),
     most_stops=5,
     names=NameRules(pattern=r"[a-zA-Z_][a-zA-Z0-9_-]*"),
-    schema=SchemaRules(keep=_SCHEMA),
+    schema=SchemaRules(keep=_SCHEMA, formats=_FORMATS),
 )
 
 

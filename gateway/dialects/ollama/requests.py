@@ -8,7 +8,6 @@ from gateway.core.message import (
     File,
     Image,
     Message,
-    Opaque,
     Part,
     Prompt,
     Refusal,
@@ -63,7 +62,7 @@ def _message(message: Message, names: Mapping[str, str], notes: Notes) -> list[d
                 if isinstance(part, ToolResult)
             ]
         case "assistant":
-            return [_assistant(message.parts, notes)]
+            return [_assistant(message.parts)]
         case "user":
             return [_said("user", message.parts, notes)]
         case _:
@@ -84,8 +83,6 @@ def _said(role: str, parts: Sequence[Part], notes: Notes) -> dict[str, Any]:
                 images.append(data)
                 if part.detail:
                     notes.lost("field_unsupported", "detail")
-            case Opaque(kind=kind):
-                notes.lost("item_dropped", kind)
             case _:
                 raise refuse("part_unsupported", type(part).__name__.lower(), param="messages")
     said: dict[str, Any] = {"role": role, "content": "\n".join(texts)}
@@ -94,7 +91,7 @@ def _said(role: str, parts: Sequence[Part], notes: Notes) -> dict[str, Any]:
     return said
 
 
-def _assistant(parts: Sequence[Part], notes: Notes) -> dict[str, Any]:
+def _assistant(parts: Sequence[Part]) -> dict[str, Any]:
     """Write a turn of the model; its texts follow one another without a break."""
     text: list[str] = []
     thoughts: list[str] = []
@@ -105,12 +102,8 @@ def _assistant(parts: Sequence[Part], notes: Notes) -> dict[str, Any]:
                 text.append(words)
             case Thinking(text=words):
                 thoughts.append(words)
-                if part.redacted:
-                    notes.lost("thinking_dropped", "thinking")
             case ToolCall():
                 calls.append(_call(part))
-            case Opaque(kind=kind):
-                notes.lost("item_dropped", kind)
             case _:
                 raise refuse("part_unsupported", type(part).__name__.lower(), param="messages")
     said: dict[str, Any] = {"role": "assistant", "content": "".join(text)}

@@ -19,8 +19,8 @@ _GRAMMAR = Grammar(
     open_thinking=True,
     image_urls=False,
     audio=False,
-    files=False,
     file_urls=False,
+    items=frozenset(),
     most_stops=1024,
 )
 
