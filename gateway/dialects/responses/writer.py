@@ -244,12 +244,12 @@ class ResponsesWriter:
     def _open_thought(self, kind: str) -> None:
         script = self._script
         if script.part is None:
-            self._open_reasoning()
+            self._open_reasoning(self._open)
             script.open_part({"type": kind, "text": ""})
 
-    def _open_reasoning(self) -> None:
-        """Open the item of the open thinking, once."""
-        script, part = self._script, self._open
+    def _open_reasoning(self, part: Part | None) -> None:
+        """Open the item of a thinking, once."""
+        script = self._script
         if script.item is not None and script.item["type"] == "reasoning":
             return
         item = self._named("reasoning")
@@ -312,7 +312,7 @@ class ResponsesWriter:
         if self._seals:
             seal = encrypted_content(codec.replace(part, text="".join(self._thought)))
         if seal:
-            self._open_reasoning()
+            self._open_reasoning(part)
         if script.item is not None and script.item["type"] == "reasoning":
             if seal:
                 script.item["encrypted_content"] = seal
