@@ -2,9 +2,11 @@
 
 from gateway.dialects.cohere.embeddings import CohereEmbeddings
 from gateway.dialects.embedding import EmbeddingTarget
+from gateway.dialects.gemini.embeddings import GeminiEmbeddings, VertexEmbeddings
 from gateway.dialects.ollama.embeddings import OllamaEmbeddings
 
 EMBEDDINGS: dict[str, EmbeddingTarget] = {
-    target.name: target for target in (CohereEmbeddings(), OllamaEmbeddings())
+    target.name: target
+    for target in (CohereEmbeddings(), GeminiEmbeddings(), OllamaEmbeddings(), VertexEmbeddings())
 }
 """Every such target by the name of its wire."""

@@ -31,6 +31,7 @@ TARGETS: dict[str, TargetSide] = {
         Converse(),
         CohereV2(),
         GeminiTarget(),
+        GeminiTarget("vertex"),
         InvokeClaude(),
         MessagesTarget(),
         MessagesTarget("vertex_anthropic", VERTEX),

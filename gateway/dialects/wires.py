@@ -60,6 +60,9 @@ WIRES: dict[str, Wire] = {
         as_endpoint="messages",
     ),
     "gemini": Wire(has_model=False, has_stream=False),
+    "vertex": Wire(has_model=False, has_stream=False),
+    "vertex": Wire(has_model=False, has_stream=False),
+    "bedrock": Wire(has_model=False, has_stream=False),
     "cohere_v2": Wire(),
     "ollama": Wire(streams=frozenset({b"application/x-ndjson"}), always_stream=True),
     "bedrock_converse": Wire(
@@ -73,4 +76,4 @@ WIRES: dict[str, Wire] = {
         as_endpoint="messages",
     ),
 }
-"""Every format of `dialects.registry.TARGETS`, by its name."""
+"""Every format of `dialects.registry.TARGETS` and of embeddings, by its name."""

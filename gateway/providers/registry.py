@@ -103,6 +103,7 @@ _ROWS = (
             ask_usage=False,
             usage_at="finish",
             error_shape="detail",
+            content_lists=True,
         ),
     ),
     Provider(
@@ -304,6 +305,7 @@ _ROWS = (
         key_variable="",
         endpoints=frozenset(),
         dialect="gemini",
+        embedding="vertex",
         wires=(("claude", "", "vertex_anthropic"),),
         signs="google",
     ),

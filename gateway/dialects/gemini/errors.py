@@ -64,12 +64,9 @@ def error_class(error: ProviderError, http: int) -> str:
     return openai_classes.error_class(error, http)
 
 
-def is_error(value: object) -> bool:
-    """Tell whether a decoded body, or the first of a list, is an error."""
-    if isinstance(value, list):
-        value = next(iter(cast("list[object]", value)), None)
-    inner = codec.as_object(value)
-    return inner is not None and bool(inner.get("error"))
+def holds_error(body: bytes) -> bool:
+    """Tell whether a body, or the first of a list, is an error."""
+    return bool(_error_in(body))
 
 
 def _is_billing(message: str) -> bool:
@@ -79,7 +76,7 @@ def _is_billing(message: str) -> bool:
 def _error_in(body: bytes) -> Mapping[str, Any] | None:
     try:
         value: object = codec.decode(body)
-    except (codec.JSONError, RecursionError):
+    except (codec.JSONError, RecursionError, UnicodeDecodeError):
         return None
     if isinstance(value, list):
         value = next(iter(cast("list[object]", value)), None)

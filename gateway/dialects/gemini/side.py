@@ -6,7 +6,7 @@ from gateway.core.errors import UpstreamError
 from gateway.core.message import Prompt
 from gateway.dialects.base import AnswerIsError, ProviderError, Redactor, StreamRules, unredacted
 from gateway.dialects.gemini.answers import ORIGIN, Assembler
-from gateway.dialects.gemini.errors import error_class, is_error, read_error
+from gateway.dialects.gemini.errors import error_class, holds_error, read_error
 from gateway.dialects.gemini.families import family_of
 from gateway.dialects.gemini.grammars import grammar_of
 from gateway.dialects.gemini.paths import model_path
@@ -22,9 +22,10 @@ _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
 
 class GeminiTarget:
-    """See `dialects.sides.TargetSide`."""
+    """See `dialects.sides.TargetSide`; at Vertex under a name of its own, as embeddings differ there."""
 
-    name = ORIGIN
+    def __init__(self, name: str = ORIGIN) -> None:
+        self.name = name
 
     def grammar(self, facts: Facts) -> Grammar:
         """Return what a history must be for this model."""
@@ -46,7 +47,7 @@ class GeminiTarget:
         try:
             decoded = _decode(body)
         except _BAD as bad:
-            if _is_error(body):
+            if holds_error(body):
                 raise AnswerIsError(read_error(body, secrets)) from None
             raise _unusable(str(bad)) from None
         pieces = decoded if isinstance(decoded, list) else [decoded]
@@ -71,13 +72,6 @@ class GeminiTarget:
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify what a provider said: context, policy, quota, auth or other."""
         return error_class(error, http)
-
-
-def _is_error(body: bytes) -> bool:
-    try:
-        return is_error(codec.decode(body))
-    except _BAD:
-        return False
 
 
 def _unusable(detail: str) -> UpstreamError:

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core import codec
 from gateway.core.message import Opaque, Prompt, Text, Thinking, Tool, ToolCall, ToolResult
+from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.gemini.side import GeminiTarget
 from gateway.dialects.losses import Notes
@@ -40,6 +41,14 @@ def replay() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def fitted(prompt: Prompt, facts: Facts) -> Prompt:
+    """Return a prompt as it comes to the writer."""
+    grammar = GEMINI.grammar(facts)
+    names = NameMap.of(prompt, grammar.names)
+    prompt = fit(prompt, grammar, Notes())
+    return names.apply(prompt) if names else prompt
 
 
 def written(prompt: Prompt, facts: Facts, notes: Notes | None = None) -> dict[str, Any]:
@@ -105,7 +114,7 @@ def test_a_written_request_reads_back_as_what_was_asked(kind: str) -> None:
     rng = Random(17)
     for _ in range(150):
         facts = Facts(kind, "gemini-2.5-flash")
-        prompt = fit(neutral.prompt(rng, CAN), GEMINI.grammar(facts), Notes())
+        prompt = fitted(neutral.prompt(rng, CAN), facts)
         notes = Notes()
         body = written(prompt, facts, notes)
 
@@ -128,7 +137,7 @@ def test_any_history_becomes_one_that_the_provider_takes(model: str) -> None:
             settings=neutral.SETTINGS - {"custom_tools"},
         )
         facts = Facts("gemini", model)
-        prompt = fit(neutral.prompt(rng, can), GEMINI.grammar(facts), Notes())
+        prompt = fitted(neutral.prompt(rng, can), facts)
 
         assert complaints(written(prompt, facts)) == []
 
