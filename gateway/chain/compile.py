@@ -12,7 +12,7 @@ from gateway.chain.guarding import breaker_rules, host_of, places_rules
 from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
 from gateway.chain.prices import Tariff
-from gateway.chain.signing import signed
+from gateway.chain.signing import open_door
 from gateway.chain.snapshot import Snapshot
 from gateway.config import models as config_models
 from gateway.config import providers as config_providers
@@ -85,6 +85,8 @@ class Compiler:
 
     def _account(self, name: str, entry: config_providers.Provider) -> Account:
         row = PROVIDERS[entry.kind]
+        if entry.dialect is not None:
+            row = row.speaking(entry.dialect)
         base_url = entry.base_url or row.address(entry.region, entry.project)
         secrets = [secret.reveal() for secret in entry.credentials] or [""]
         rules = StreamRules(
@@ -93,6 +95,7 @@ class Compiler:
             max_event_bytes=entry.max_event_bytes,
             secrets=self._redactor,
             reasoning_outside=row.quirks.reasoning == "outside",
+            content_lists=row.quirks.content_lists,
         )
         guard, bounds = breaker_rules(entry.breaker), places_rules(entry.concurrency)
         host = host_of(entry, base_url)
@@ -142,7 +145,7 @@ class Compiler:
             proxy=entry.proxy.reveal() if entry.proxy else None,
             http2=entry.http2,
         )
-        return Key(signed(self._client.endpoint(spec), entry, row, secret), health)
+        return Key(open_door(self._client, spec, entry, row), health)
 
     def _model(
         self, name: str, entry: config_models.Model, accounts: Mapping[str, Account]

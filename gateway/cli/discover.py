@@ -12,7 +12,11 @@ from gateway.upstream.client import Client, EndpointSpec, Timeouts
 _WAIT_S = 0.5
 _MAX_BYTES = 1 << 20
 _LOOPBACK = "http://127.0.0.1:"
-LOCAL = tuple(row for row in PROVIDERS.values() if row.base_url.startswith(_LOOPBACK))
+LOCAL = tuple(
+    row
+    for row in PROVIDERS.values()
+    if "models" in row.endpoints and row.base_url.startswith(_LOOPBACK)
+)
 """The kinds of providers that run on the machine of the gateway."""
 
 

@@ -169,6 +169,11 @@ class Provider(Block):
         description="File of a service account or of another Google credential (Vertex); default: what the "
         "machine offers.",
     )
+    role_arn: Text | None = Field(default=None, description="Role to take on (Bedrock).")
+    dialect: Literal["openai_chat", "openai_responses", "anthropic_messages"] | None = Field(
+        default=None,
+        description="The format in which every question is put to it, whatever its kind usually speaks.",
+    )
     profile: Text | None = Field(default=None, description="Profile of AWS's own files (Bedrock).")
     access_key_id: ProviderSecret | None = Field(
         default=None, description="AWS access key (Bedrock); default: what the machine offers."

@@ -13,6 +13,7 @@ from gateway.core.ledger import Book
 from gateway.core.ports import OpaqueStore
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
+from gateway.dialects.openai_parts import without_parts
 from gateway.dialects.translation import TranslatedStream, Translation
 from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
@@ -171,6 +172,8 @@ class Engine:
             run.usage = attempt.usage = dialect.read_answer(
                 run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
             )
+            if rules.content_lists and run.endpoint == "chat":
+                body = without_parts(body)
         else:
             body, said = translation.read_whole(body, rules)
             if isinstance(said, NeutralAnswer):

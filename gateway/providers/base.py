@@ -1,13 +1,19 @@
 """The row of a provider: address, credential header, quirks and the endpoints it offers. No I/O."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from gateway.core import codec
 from gateway.core.endpoint import QUESTIONS
 from gateway.providers.auth import auth_headers
 from gateway.providers.edit import Edited, edit_request
+
+_ENDPOINTS = {
+    "chat": "openai_chat",
+    "messages": "anthropic_messages",
+    "responses": "openai_responses",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,7 @@ class Quirks:
     report usage in streams. usage_at: where streams carry usage: own (a chunk without choices), finish (in the
     finish chunk), every (cumulative, in each chunk). done_required: its streams always end with `[DONE]`.
     reasoning: whether reasoning tokens are inside the output count or outside. error_shape: openai, detail, flat.
+    content_lists: contents may be lists of thinking and text parts; the relay makes texts of them.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -28,6 +35,7 @@ class Quirks:
     done_required: bool = True
     reasoning: str = "inside"
     error_shape: str = "openai"
+    content_lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,15 @@ class Provider:
             QUESTIONS if self.dialect else set[str]()
         )
         object.__setattr__(self, "offers", self.endpoints | more)
+
+    def speaking(self, dialect: str) -> "Provider":
+        """Return this row for a server that answers questions in one format alone."""
+        endpoint = next(name for name, each in _ENDPOINTS.items() if each == dialect)
+        endpoints = (self.endpoints - QUESTIONS) | {endpoint}
+        headers = self.headers
+        if endpoint == "messages" and not headers:
+            headers = ((b"anthropic-version", b"2023-06-01"),)
+        return replace(self, dialect=dialect, endpoints=endpoints, wires=(), headers=headers)
 
     def wire(self, endpoint: str, model: str) -> str:
         """Return the format in which this endpoint of a caller reaches a model; "" for a plain relay."""

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.core import codec
-from gateway.dialects.registry import DIALECTS
+from gateway.dialects.embedding_registry import EMBEDDINGS
+from gateway.dialects.registry import DIALECTS, TARGETS
+from gateway.dialects.wires import WIRES
 from gateway.providers.base import Provider
 from gateway.providers.registry import PROVIDERS
 from tests.support.recordings import Recording, load
@@ -25,9 +27,12 @@ ENDPOINTS = {
     "files": b"/files",
     "batches": b"/batches",
     "models": b"/models",
+    "responses": b"/responses",
+    "messages": b"/messages",
+    "count_tokens": b"/messages/count_tokens",
 }
 BASES = {"azure": "https://example.openai.azure.com", "openai_compatible": "http://10.0.0.1:9/v1"}
-LOOPBACK = {"ollama", "lmstudio", "llamacpp", "vllm", "sglang"}
+LOOPBACK = {"ollama", "ollama_native", "lmstudio", "llamacpp", "vllm", "sglang"}
 PATH = re.compile(rb"/[A-Za-z0-9._~%/-]*(\?api-version=[A-Za-z0-9._%-]+)?\Z")
 
 
@@ -39,20 +44,24 @@ def row_id(row: Provider) -> str:
 def test_a_row_is_complete(row: Provider) -> None:
     assert PROVIDERS[row.kind] is row
     assert row.summary
-    assert row.dialect in DIALECTS
-    assert row.endpoints
+    assert row.dialect in DIALECTS | TARGETS
+    assert {row.dialect, *(wire for _, _, wire in row.wires)} <= TARGETS.keys() & WIRES.keys()
+    assert not row.embedding or (row.embedding in EMBEDDINGS and row.embedding in WIRES)
+    assert row.offers
     assert row.endpoints <= ENDPOINTS.keys()
     assert row.paths in {"plain", "azure"}
     assert row.quirks.usage_at in {"own", "finish", "every"}
     assert row.quirks.reasoning in {"inside", "outside"}
     assert row.quirks.error_shape in {"openai", "detail", "flat"}
     assert row.auth in {"bearer", "none"} or re.fullmatch(r"[a-z][a-z-]*", row.auth)
-    assert bool(row.key_variable) == row.needs_key
+    assert row.signs in {"", "aws", "google"}
+    by_other_means = bool(row.signs) or row.kind.endswith("_compatible")
+    assert bool(row.key_variable) == row.needs_key or by_other_means
 
 
 @pytest.mark.parametrize("row", ROWS, ids=row_id)
 def test_every_address_is_valid(row: Provider) -> None:
-    base = urlsplit(row.base_url or BASES.get(row.kind, ""))
+    base = urlsplit(row.address("us-east-1", "p") or BASES.get(row.kind, ""))
     if not row.is_local:
         assert base.scheme == ("http" if row.kind in LOOPBACK | {"openai_compatible"} else "https")
         assert base.hostname
