@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.recordings import events_of
 
 Json = dict[str, Any]
-DELTAS = {
+DELTAS: dict[str, set[str]] = {
     "text": {"text_delta", "citations_delta"},
     "thinking": {"thinking_delta", "signature_delta"},
     "tool_use": {"input_json_delta"},
@@ -40,7 +40,11 @@ ERRORS = frozenset(
         "timeout_error",
     }
 )
-_EMPTY = {"text": {"text": ""}, "thinking": {"thinking": ""}, "tool_use": {"input": {}}}
+_EMPTY: dict[str, Json] = {
+    "text": {"text": ""},
+    "thinking": {"thinking": ""},
+    "tool_use": {"input": {}},
+}
 _FIELDS = ("id", "type", "role", "content", "model", "stop_reason", "stop_sequence", "usage")
 
 
@@ -74,16 +78,20 @@ def breaches(body: bytes, *, ends: str = "message_stop") -> list[str]:
 
 
 def _read(name: str, said: Json, stream: _Stream) -> Iterator[str]:
-    if name == "ping":
-        return
-    if name == "error":
-        stream.ended = name
-        if said["error"].get("type") not in ERRORS or not said["error"].get("message"):
-            yield f"an error without type or message: {said}"
-        return
-    if name == "message_start":
-        yield from _begin(said["message"], stream)
-        return
+    match name:
+        case "ping":
+            return
+        case "error":
+            stream.ended = name
+            if said["error"].get("type") not in ERRORS or not said["error"].get("message"):
+                yield f"an error without type or message: {said}"
+        case "message_start":
+            yield from _begin(said["message"], stream)
+        case _:
+            yield from _read_inner(name, said, stream)
+
+
+def _read_inner(name: str, said: Json, stream: _Stream) -> Iterator[str]:
     if not stream.started:
         yield f"{name} before message_start"
     if stream.reason is not None and name != "message_stop":
@@ -140,7 +148,7 @@ def _grow(said: Json, stream: _Stream) -> Iterator[str]:
         yield f"a delta for block {said['index']}, which is not open"
         return
     kind, delta = stream.open["type"], said["delta"]
-    if delta["type"] not in DELTAS.get(kind, {}):
+    if delta["type"] not in DELTAS.get(kind, set()):
         yield f"{delta['type']} in {kind}"
     if delta["type"] == "input_json_delta":
         stream.arguments.append(delta["partial_json"])

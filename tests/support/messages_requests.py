@@ -1,11 +1,12 @@
 """Requests of the Messages format for tests: one that holds everything, and ways to break it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from gateway.core.message import Citation, Opaque
 from tests.support.neutral import Can, word
+from tests.support.recordings import is_object
 
 Json = dict[str, Any]
 DIALECT = "anthropic_messages"
@@ -145,15 +146,16 @@ def broken(body: Json) -> Iterator[Json]:
 
 def _changed(value: Any) -> Iterator[Any]:
     yield from _ODD
-    if isinstance(value, dict):
+    if is_object(value):
         for key, inner in value.items():
             yield {k: v for k, v in value.items() if k != key}
             for odd in _changed(inner):
                 yield {**value, key: odd}
     elif isinstance(value, list):
-        for at, inner in enumerate(value):
+        items = cast("list[Any]", value)
+        for at, inner in enumerate(items):
             for odd in _changed(inner):
-                yield [*value[:at], odd, *value[at + 1 :]]
+                yield [*items[:at], odd, *items[at + 1 :]]
 
 
 def _opaque(rng: Random) -> Opaque:
@@ -178,7 +180,6 @@ def _citation(rng: Random) -> Citation:
 
 
 _MODEL: frozenset[str] = frozenset({"text", "cited", "thinking", "sealed", "redacted", "opaque"})
-_MAKE: dict[str, Callable[[Random], Any]] = {"opaque": _opaque, "citation": _citation}
 CAN = Can(
     origin=DIALECT,
     user=frozenset(
@@ -201,6 +202,7 @@ CAN = Can(
     ),
     finishes=("stop", "length", "stop_sequence", "pause", "refusal"),
     usage=("cached", "cache_write", "reasoning"),
-    **_MAKE,
+    opaque=_opaque,
+    citation=_citation,
 )  # fmt: skip
 """What Messages can express."""

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -37,7 +38,7 @@ def _cuts(body: bytes) -> Iterator[list[bytes]]:
     yield [body]
     yield [body[at : at + 7] for at in range(0, len(body), 7)]
     places = [0, *event_ends(body), len(body)]
-    yield [body[a:b] for a, b in zip(places, places[1:], strict=False)]
+    yield [body[a:b] for a, b in pairwise(places)]
     rng = random.Random(len(body))
     for _ in range(3):
         marks = sorted(rng.sample(range(1, len(body)), 40))
