@@ -14,6 +14,7 @@ from gateway.core.ports import OpaqueStore
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
 from gateway.dialects.openai_parts import without_parts
+from gateway.dialects.typed_errors import with_type
 from gateway.dialects.translation import TranslatedStream, Translation
 from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
@@ -211,7 +212,7 @@ class Engine:
             # The status has been said; a page that is cut or endless adds nothing to it.
             answer.abort()
             body = b""
-        said = side.read_error(answer.status, body, self._redactor)
+        said = with_type(side.read_error(answer.status, body, self._redactor), answer.header)
         wait_s = wanted_wait(answer.status, answer.header, body)
         return refuse(account, answer.status, said, wait_s, endpoint=endpoint, side=side)
 

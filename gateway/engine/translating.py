@@ -74,7 +74,8 @@ def _embed(run: Run, target: Target, original: JsonOriginal, name: str, wire: st
     facts = Facts(target.account.row.kind, name)
     body, path = _finish(run, target, facts, wire, fields, side.path(name))
     warn(run, notes.warnings)
-    return _outgoing(target.account.row.headers, wire, path, body)._replace(translation=back)
+    outgoing = _outgoing(target.account.row.headers, target.account.row.dialect, path, body)
+    return outgoing._replace(translation=back)
 
 
 def _with_limit(prompt: Prompt, target: Target, *, stream: bool) -> Prompt:
