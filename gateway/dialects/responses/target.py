@@ -119,7 +119,7 @@ class ResponsesTarget:
 def leading_instructions(prompt: Prompt) -> str | None:
     """Return the system prompt that `instructions` can say: the first message, where it is one plain text."""
     match prompt.messages:
-        case (Message(role="system", parts=(Text(text=text),)), *_):
+        case (Message(role="system", parts=(Text(text=text),)), *_) if text:
             return text
         case _:
             return None

@@ -112,7 +112,9 @@ class ItemWriter:
         written: Json = {"type": "reasoning"}
         if part.id.startswith(_REASONING_ID):
             written["id"] = part.id
-        written["summary"] = [{"type": "summary_text", "text": text} for text in part.summary]
+        # What OpenAI shows of its reasoning is a summary, also where it came back by way of another format.
+        pieces = part.summary or ((part.text,) if part.text else ())
+        written["summary"] = [{"type": "summary_text", "text": text} for text in pieces]
         written["encrypted_content"] = encrypted_content(part)
         yield written
 
