@@ -39,6 +39,11 @@ class Exchange:
         return int(self.raw["response"]["status"])
 
     @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the answer."""
+        return self.raw["response"]["headers"]
+
+    @property
     def request(self) -> Json:
         return dict(self.raw["request"]["body"])
 

@@ -77,7 +77,7 @@ class Converse:
         return ConverseReader(rules)
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read an error answer; `errors.typed` adds the type, which stands in a header."""
+        """Read an error answer; `typed_errors.with_type` adds the type, which stands in a header."""
         return read_error(body, secrets)
 
     def error_class(self, error: ProviderError, http: int) -> str:

@@ -6,9 +6,8 @@ from gateway.dialects.base import ProviderError, Redactor
 from gateway.dialects.bedrock.frames import Frame
 from gateway.dialects.openai_classes import error_class as class_of
 from gateway.dialects.openai_errors import read_error
+from gateway.dialects.typed_errors import bare_type
 
-TYPE_HEADER = b"x-amzn-errortype"
-_MAX_WORD = 128
 _STATUSES = {
     "accessdeniedexception": 403,
     "conflictexception": 400,
@@ -37,18 +36,10 @@ _CLASSES = {
 }
 
 
-def typed(said: ProviderError, header: bytes | None) -> ProviderError:
-    """Return an error with the type that the header of its answer names; `said.type` wins where there is one."""
-    if header is None or said.type:
-        return said
-    name = _name(header.decode("latin-1"))
-    return replace(said, type=name) if name else said
-
-
 def read_frame_error(frame: Frame, secrets: Redactor) -> ProviderError:
     """Read the error that a frame holds instead of an event; its type is told as in an error answer."""
     said = read_error(frame.payload, secrets)
-    name = _name(frame.header(":exception-type") or frame.header(":error-code"))
+    name = bare_type(frame.header(":exception-type") or frame.header(":error-code"))
     name = name[:1].upper() + name[1:]
     message = said.message or secrets(frame.header(":error-message"))[:2048]
     http = said.http or _STATUSES.get(name.lower(), 0)
@@ -62,9 +53,3 @@ def error_class(said: ProviderError, http: int) -> str:
         # "Too many tokens, please wait" is about the rate, not about the length of the prompt.
         return "quota" if "per day" in said.message.lower() else "other"
     return _CLASSES.get(name) or class_of(said, http)
-
-
-def _name(text: str) -> str:
-    """Return the bare type: what stands behind `:` is an address, before `#` a namespace."""
-    name = text.partition(":")[0].rpartition("#")[2].strip()
-    return name[:_MAX_WORD] if name.isascii() and name.isprintable() else ""

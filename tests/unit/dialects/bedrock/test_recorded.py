@@ -9,7 +9,7 @@ from gateway.core.answer import Answer, Collector, Ended
 from gateway.core.errors import UpstreamError
 from gateway.dialects.base import StreamRules, unredacted
 from gateway.dialects.bedrock.converse import Converse
-from gateway.dialects.bedrock.errors import TYPE_HEADER, typed
+from gateway.dialects.typed_errors import with_type
 from tests.support.bedrock_recordings import Exchange, exchanges, expected, said
 from tests.support.event_stream import ends
 
@@ -75,10 +75,9 @@ def test_streams_without_their_counts_are_cut_short() -> None:
 def test_refusals_say_what_was_recorded() -> None:
     classes: dict[str, str] = {}
     for exchange in exchanges("converse", "converse-stream", "invoke", good=False):
-        header = exchange.raw["response"]["headers"].get(TYPE_HEADER.decode(), "")
-        error = typed(
-            CONVERSE.read_error(exchange.status, exchange.body, unredacted), header.encode()
-        )
+        headers = {name.encode(): value.encode() for name, value in exchange.headers.items()}
+        said = CONVERSE.read_error(exchange.status, exchange.body, unredacted)
+        error = with_type(said, headers.get)
         wanted = exchange.expect["error"]
         assert (wanted["message"], wanted.get("type")) == (error.message, error.type), exchange.id
         classes[exchange.id] = CONVERSE.error_class(error, exchange.status)
