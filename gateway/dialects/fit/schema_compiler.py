@@ -57,7 +57,7 @@ class Compiler:
         self._nodes += 1
         node, stack = self._expanded(node, path, stack)
         node = self._single_value(node)
-        node, is_nullable = self._without_null(node, path, stack)
+        node, is_nullable, stack = self._without_null(node, path, stack)
         node = self._one_type(node)
         node = self._few_values(node, path)
         out: Json = {}
@@ -235,16 +235,17 @@ class Compiler:
         out["enum"] = [node["const"]]
         return out
 
-    def _without_null(self, node: Json, path: str, stack: tuple[str, ...]) -> tuple[Json, bool]:
+    def _without_null(
+        self, node: Json, path: str, stack: tuple[str, ...]
+    ) -> tuple[Json, bool, tuple[str, ...]]:
         """Take null out of a node that has other values too, where null is written in a way of its own."""
         way = self._rules.null_as
-        says_nullable = node.get("nullable") is True
-        if says_nullable or "nullable" in node:
+        null = node.get("nullable") is True
+        if "nullable" in node:
             node = {key: value for key, value in node.items() if key != "nullable"}
-        types = cast("object", node.get("type"))
         if way == "type_list":
-            return (_nullable(node, path) if says_nullable else node), False
-        null = says_nullable
+            return (_nullable(node, path) if null else node), False, stack
+        types = cast("object", node.get("type"))
         if isinstance(types, list) and "null" in types:
             left = [name for name in cast("list[str]", types) if name != "null"]
             null = null or bool(left)
@@ -257,20 +258,21 @@ class Compiler:
             left = [each for each in branches if not _is_null(each)]
             if left and len(left) < len(branches):
                 null = True
-                node = self._unwrapped(node, left, path, stack)
-        return node, null
+                node, stack = self._unwrapped(node, left, path, stack)
+        return node, null, stack
 
     def _unwrapped(
         self, node: Json, branches: list[object], path: str, stack: tuple[str, ...]
-    ) -> Json:
+    ) -> tuple[Json, tuple[str, ...]]:
+        """Return a node with the choices that are left; a single one is written out in its place."""
         rest = {key: value for key, value in node.items() if key != "anyOf"}
         if len(branches) > 1:
-            return {**rest, "anyOf": branches}
-        branch, _ = self._expanded(_object(branches[0], path), path, stack)
-        inner, null = self._without_null(self._single_value(branch), path, stack)
+            return {**rest, "anyOf": branches}, stack
+        branch, within = self._expanded(_object(branches[0], path), path, stack)
+        inner, null, within = self._without_null(self._single_value(branch), path, within)
         if null:
-            return {**rest, "anyOf": branches}
-        return merged(rest, inner, path)
+            return {**rest, "anyOf": branches}, stack
+        return merged(rest, inner, path), within
 
     def _null(self, out: Json, *, is_nullable: bool) -> Json:
         """Say that null is allowed, in the target's way."""
@@ -326,8 +328,10 @@ class Compiler:
                 self._lose("enum")
             if texts:
                 return {**node, "type": "string", "enum": texts}
-        self._lose("enum")
         out = {key: value for key, value in node.items() if key != "enum"}
+        if kinds == {"null"}:
+            return {**out, "type": "null"}
+        self._lose("enum")
         if "type" not in out and len(kinds) == 1:
             out["type"] = kinds.pop()
         elif "type" not in out and kinds == {"integer", "number"}:
