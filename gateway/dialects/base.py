@@ -48,7 +48,8 @@ class StreamRules:
 
     `hide_usage`: the client did not ask for the usage chunk. `done_required`: this provider always sends its
     terminator, so a stream without it was cut. `secrets` filters what a provider says in an error.
-    `reasoning_outside`: it counts reasoning tokens beside the output.
+    `reasoning_outside`: it counts reasoning tokens beside the output. `content_lists`: its contents may be lists of
+    thinking and text parts, which are made texts.
     """
 
     hide_usage: bool
@@ -56,6 +57,7 @@ class StreamRules:
     max_event_bytes: int = 1 << 20
     secrets: Redactor = unredacted
     reasoning_outside: bool = False
+    content_lists: bool = False
 
 
 class Watcher(Protocol):

@@ -12,8 +12,9 @@ from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
+from gateway.dialects.openai_parts import has_parts, without_parts
 from gateway.dialects.openai_usage import newest, usage_of
-from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.sse import BOM, EventBuffer, frame, parse_event, split_events
 
 _DONE = b"[DONE]"
 _DONE_EVENT = b"data: [DONE]\n\n"
@@ -43,6 +44,28 @@ class _PlainAndOpen(_Plain, gc=False):
     choices: list[_OpenChoice] | None = None
 
 
+class _TextDelta(codec.Struct, gc=False):
+    content: str | None = None
+
+
+class _TextChoice(codec.Struct, gc=False):
+    delta: _TextDelta | None = None
+
+
+class _PlainTexts(_Plain, gc=False):
+    """A plain chunk whose contents are texts, not lists of parts."""
+
+    choices: list[_TextChoice] | None = None
+
+
+class _OpenTextChoice(_OpenChoice, gc=False):
+    delta: _TextDelta | None = None
+
+
+class _PlainOpenTexts(_Plain, gc=False):
+    choices: list[_OpenTextChoice] | None = None
+
+
 class _Chunk(codec.Struct):
     usage: Any = None
     error: Any = None
@@ -62,6 +85,8 @@ class _Chunk(codec.Struct):
 _decode = codec.Decoder(_Chunk).decode
 _decode_plain = codec.Decoder(_Plain).decode
 _decode_plain_and_open = codec.Decoder(_PlainAndOpen).decode
+_decode_plain_texts = codec.Decoder(_PlainTexts).decode
+_decode_plain_open_texts = codec.Decoder(_PlainOpenTexts).decode
 
 
 class StreamWatcher:
@@ -105,6 +130,8 @@ class StreamWatcher:
         self._quick = False
         counts_finishes = finishes and not rules.done_required
         self._plain = _decode_plain_and_open if counts_finishes else _decode_plain
+        if rules.content_lists:
+            self._plain = _decode_plain_open_texts if counts_finishes else _decode_plain_texts
         self._open: set[int] = {0}
         self._finished: set[int] = set()
 
@@ -187,6 +214,8 @@ class StreamWatcher:
                 return lead
         self.events += 1
         self._started = True
+        if self._rules.content_lists and chunk is not None and has_parts(chunk.choices):
+            return lead + frame(without_parts(data))
         return event
 
     def _finish(self, event: bytes) -> bytes:

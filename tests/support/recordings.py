@@ -218,7 +218,7 @@ def told(events: Sequence[Event], *, asks_usage: bool) -> Told:
         if event.name == "error" or fields.get("error"):
             return Told((*chunks, *_beside_error(fields)), "error")
         if asks_usage or not isinstance(fields.get("usage"), dict) or fields.get("choices"):
-            chunks.append(without_model(chunk))
+            chunks.append(as_texts(without_model(chunk)))
     return Told(tuple(chunks), "open")
 
 
@@ -247,6 +247,20 @@ def parsed(data: str) -> Any:
 def without_model(answer: Any) -> Any:
     """Return an answer without the model's name, which the gateway may choose."""
     return _less(answer, "model") if is_object(answer) else answer
+
+
+def as_texts(answer: Any) -> Any:
+    """Return an answer or chunk whose contents are texts: no client can read lists of thinking and text (Mistral)."""
+    choices: list[Json] = answer.get("choices", []) if is_object(answer) else []
+    said = [choice.get(name) for choice in choices for name in ("message", "delta")]
+    for message in filter(is_object, said):
+        if isinstance(message.get("content"), list):
+            parts: list[Json] = message["content"]
+            message["content"] = "".join(part.get("text", "") for part in parts)
+            thought = "".join(inner["text"] for p in parts for inner in p.get("thinking", []))
+            if thought:
+                message["reasoning_content"] = thought
+    return answer
 
 
 def account_ids(value: object) -> Iterator[str]:
