@@ -30,6 +30,7 @@ HeaderName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_|~-]+$"), AfterValidator(_header)
 ]
 StatusName = Annotated[Status, Strict(strict=False)]
+Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "bedrock_converse"]
 CloudRegion = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
 Share = Annotated[float, Field(gt=0, le=1)]
 UpstreamStatus = Annotated[str, StringConstraints(pattern=r"^[45][0-9][0-9]$")]
@@ -170,9 +171,10 @@ class Provider(Block):
         "machine offers.",
     )
     role_arn: Text | None = Field(default=None, description="Role to take on (Bedrock).")
-    dialect: Literal["openai_chat", "openai_responses", "anthropic_messages"] | None = Field(
+    dialect: Dialect | None = Field(
         default=None,
-        description="The format in which every question is put to it, whatever its kind usually speaks.",
+        description="The format in which every question is put to it, whatever its kind usually speaks: for servers "
+        "that know one alone, and models that are offered by one alone.",
     )
     profile: Text | None = Field(default=None, description="Profile of AWS's own files (Bedrock).")
     access_key_id: ProviderSecret | None = Field(

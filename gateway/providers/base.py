@@ -9,10 +9,10 @@ from gateway.core.endpoint import QUESTIONS
 from gateway.providers.auth import auth_headers
 from gateway.providers.edit import Edited, edit_request
 
-_ENDPOINTS = {
-    "chat": "openai_chat",
-    "messages": "anthropic_messages",
-    "responses": "openai_responses",
+_NATIVE = {
+    "openai_chat": "chat",
+    "anthropic_messages": "messages",
+    "openai_responses": "responses",
 }
 
 
@@ -78,8 +78,11 @@ class Provider:
 
     def speaking(self, dialect: str) -> "Provider":
         """Return this row for a server that answers questions in one format alone."""
-        endpoint = next(name for name, each in _ENDPOINTS.items() if each == dialect)
-        endpoints = (self.endpoints - QUESTIONS) | {endpoint}
+        others = self.endpoints - QUESTIONS
+        if self.wires and dialect != self.dialect:
+            return replace(self, dialect=self.wires[0][2], endpoints=others, wires=())
+        endpoint = _NATIVE.get(dialect)
+        endpoints = others if endpoint is None else others | {endpoint}
         headers = self.headers
         if endpoint == "messages" and not headers:
             headers = ((b"anthropic-version", b"2023-06-01"),)

@@ -21,6 +21,12 @@ _MARKS = (
     "/v2/chat",
     "/api/chat",
 )
+_DIALECTS = {
+    "chat": "openai_chat",
+    "messages": "anthropic_messages",
+    "responses": "openai_responses",
+    "converse": "bedrock_converse",
+}
 _OFFERS = {"chat": "chat", "messages": "messages", "responses": "responses"}
 
 
@@ -114,6 +120,11 @@ class Exchange:
             "breaker": {"enabled": False},
             "concurrency": {"adaptive": False},
         }
+        dialect = _DIALECTS.get(self.kind)
+        if dialect is not None and self.provider_kind not in {"cohere", "ollama_native"}:
+            entry["dialect"] = dialect
+        if self.provider == "bedrock":
+            entry["region"] = "us-east-1"
         if self.api_version is not None:
             entry["api_version"] = self.api_version
         return entry

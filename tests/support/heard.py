@@ -53,7 +53,7 @@ def chat(body: bytes, *, stream: bool) -> Heard:
             heard.error = answer["error"]
             return heard
         choice = answer["choices"][0]
-        _chat_delta(heard, choice["message"])
+        _chat_delta(heard, choice.get("message") or {})
         heard.finish, heard.complete = choice["finish_reason"], True
         _chat_usage(heard, answer.get("usage"))
         return heard
