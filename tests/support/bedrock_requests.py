@@ -202,4 +202,6 @@ def _format(form: Json | None) -> Format | None:
 def _reasoning(thinking: Json | None, effort: str) -> Reasoning | None:
     if thinking is None:
         return None
+    if thinking["type"] == "disabled":
+        return Reasoning(enabled=False)
     return Reasoning(enabled=True, effort=effort, budget=thinking.get("budget_tokens"))

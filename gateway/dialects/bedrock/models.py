@@ -68,11 +68,6 @@ class Family:
         """Whether thinking is given a budget of tokens."""
         return self.is_claude and (3, 7) <= self.version < (4, 7)
 
-    @property
-    def is_adaptive(self) -> bool:
-        """Whether it settles itself how much to think, by an effort."""
-        return self.is_claude and self.version >= (4, 6)
-
 
 @lru_cache(256)
 def family_of(model: str) -> Family:

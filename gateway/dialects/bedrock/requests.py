@@ -46,24 +46,21 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     """Return the top-level fields of the body; the model and the stream are said by the path."""
     family = family_of(facts.model)
     content = Content(family, notes)
-    thought = write_reasoning(prompt, family, notes)
+    thought = write_reasoning(prompt, facts, family, notes)
     body: dict[str, Any] = {"messages": content.messages(prompt.messages)}
     system = content.system(prompt.messages)
     if system:
         body["system"] = system
     _note_unsupported(prompt, notes)
     model_fields = dict(thought.fields)
-    inference = _inference(prompt, family, thought, facts, notes)
+    inference = _inference(prompt, family, thought, notes)
     _add_top_k(prompt, family, thought, model_fields, notes)
     if inference:
         body["inferenceConfig"] = inference
-    tools = write_tools(prompt, family, content, notes, is_thinking=thought.is_on)
+    tools = write_tools(prompt, family, content, notes)
     if tools:
         body["toolConfig"] = tools
-        if not thought.is_on or "toolChoice" in tools:
-            model_fields.update(one_call_at_a_time(prompt, family, notes))
-        elif prompt.parallel is False:
-            notes.lost("field_unsupported", "parallel_tool_calls")
+        model_fields.update(one_call_at_a_time(prompt, family, notes))
     output = _output(prompt.format, thought.effort, notes)
     if output:
         body["outputConfig"] = output
@@ -96,16 +93,11 @@ def _note_unsupported(prompt: Prompt, notes: Notes) -> None:
             notes.lost("field_unsupported", name)
 
 
-def _inference(
-    prompt: Prompt, family: Family, thought: Thought, facts: Facts, notes: Notes
-) -> dict[str, Any]:
+def _inference(prompt: Prompt, family: Family, thought: Thought, notes: Notes) -> dict[str, Any]:
     sampling = prompt.sampling
     found: dict[str, Any] = {}
-    limit = prompt.max_tokens
-    if limit is None and thought.room:
-        limit = max(thought.room, facts.max_output_tokens or 0)
-    if limit is not None:
-        found["maxTokens"] = limit
+    if thought.max_tokens is not None:
+        found["maxTokens"] = thought.max_tokens
     temperature, top_p = sampling.temperature, sampling.top_p
     if temperature is not None and not family.takes_sampling:
         notes.lost("field_unsupported", "temperature")

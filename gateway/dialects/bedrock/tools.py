@@ -17,9 +17,7 @@ _PLAIN_TEXT: Mapping[str, Any] = {
 }
 
 
-def write_tools(
-    prompt: Prompt, family: Family, content: Content, notes: Notes, *, is_thinking: bool
-) -> dict[str, Any]:
+def write_tools(prompt: Prompt, family: Family, content: Content, notes: Notes) -> dict[str, Any]:
     """Return the tool configuration, empty for none.
 
     A choice of `none` leaves the tools out. While the history holds calls they must stay, and the model may call.
@@ -44,9 +42,7 @@ def write_tools(
         notes.lost("value_changed", "tool_choice")
         return config
     forced = _forced(choice)
-    if forced and is_thinking and family.is_claude:
-        notes.lost("value_changed", "tool_choice")
-    elif forced:
+    if forced:
         config["toolChoice"] = forced
     return config
 

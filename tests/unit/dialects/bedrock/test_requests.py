@@ -12,6 +12,7 @@ from gateway.core.message import (
     Message,
     Part,
     Prompt,
+    Reasoning,
     Tool,
     ToolCall,
     ToolResult,
@@ -111,7 +112,7 @@ def _as_told(prompt: Prompt, notes: Notes) -> Prompt:
         choice=choice,
         sampling=sampling,
         parallel=False if one_call and not is_none else None,
-        reasoning=prompt.reasoning if prompt.reasoning and prompt.reasoning.enabled else None,
+        reasoning=Reasoning(enabled=False) if "reasoning" in lost else prompt.reasoning,
         format=codec.replace(prompt.format, strict=None) if prompt.format else None,
     )
 
