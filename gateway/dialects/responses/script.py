@@ -46,7 +46,7 @@ class Script:
     """
 
     __slots__ = (
-        "_out", "_quiet", "final", "head", "index", "item", "kind", "number", "output", "part", "texts",
+        "_out", "_quiet", "final", "head", "index", "item", "kind", "number", "output", "part", "texts", "told",
     )  # fmt: skip
 
     def __init__(self, head: Json, *, quiet: bool = False) -> None:
@@ -59,6 +59,7 @@ class Script:
         self.part: Json | None = None
         self.kind = ""
         self.texts: list[str] = []
+        self.told = False
         self._quiet = quiet
         self._out: list[bytes] = []
 
@@ -126,7 +127,8 @@ class Script:
         fields: Json = {**self.where(), kind.field: text}
         if self.kind == "output_text" and self.part is not None:
             fields["logprobs"] = self.part.get("logprobs") or []
-        self.emit(f"{kind.event}.done", fields)
+        if not self.told:
+            self.emit(f"{kind.event}.done", fields)
         holder = self.item if self.part is None else self.part
         holder[kind.field] = text
         if self.part is not None:
@@ -136,7 +138,10 @@ class Script:
     def _keep_part(self, kind: Kind) -> None:
         if self.part is not None and self.item is not None:
             list_in(self.item, kind.place).append(self.part)
-        self.part, self.kind = None, ""
+        self._nothing_open()
+
+    def _nothing_open(self) -> None:
+        self.part, self.kind, self.told = None, "", False
         self.texts.clear()
 
     def close(self, status: str = "completed") -> None:
@@ -190,20 +195,22 @@ class Script:
                 item = codec.as_object(event.get("item"))
                 if item is not None:
                     self.output.append(item)
-                self.item, self.part, self.kind = None, None, ""
-                self.texts.clear()
+                self.item = None
+                self._nothing_open()
             case "response.content_part.added" | "response.reasoning_summary_part.added":
                 part = codec.as_object(event.get("part"))
                 if part is not None and part.get("type") in KINDS:
+                    self._nothing_open()
                     self.part, self.kind = part, part["type"]
-                    self.texts.clear()
             case "response.content_part.done" | "response.reasoning_summary_part.done":
                 self._observe_part_done(event)
+            case "response.output_text.annotation.added" if self.part is not None:
+                list_in(self.part, "annotations").append(event.get("annotation"))
             case str() if kind in DELTAS:
                 delta = event.get("delta")
                 self.texts.append(delta if isinstance(delta, str) else "")
-            case str() if kind in DONES and self.part is None:
-                self._observe_done(DONES[kind], event)
+            case str() if kind in DONES and DONES[kind] == self.kind:
+                self.told = True
             case _:
                 pass
 
@@ -211,10 +218,10 @@ class Script:
         item = codec.as_object(event.get("item"))
         index = event.get("output_index")
         self.index = index if isinstance(index, int) else len(self.output)
-        self.item, self.part = item, None
+        self.item = item
+        self._nothing_open()
         kind = item.get("type") if item is not None else None
         self.kind = kind if isinstance(kind, str) and kind in KINDS else ""
-        self.texts.clear()
 
     def _observe_part_done(self, event: Mapping[str, Any]) -> None:
         kind = KINDS.get(self.kind)
@@ -222,12 +229,6 @@ class Script:
         if kind is not None and part is not None:
             self.part = part
             self._keep_part(kind)
-
-    def _observe_done(self, name: str, event: Mapping[str, Any]) -> None:
-        if self.item is not None and self.kind == name:
-            self.item[KINDS[name].field] = event.get(KINDS[name].field)
-            self.kind = ""
-            self.texts.clear()
 
 
 def _has_status(item: Json) -> bool:

@@ -1,6 +1,5 @@
 """Requests of the Responses format: read from callers, written to providers, and what is refused by name."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -10,14 +9,12 @@ from gateway.core.errors import InputError
 from gateway.core.message import (
     CacheMark,
     File,
-    Format,
     Image,
     Message,
     Opaque,
     Prompt,
     Reasoning,
     Refusal,
-    Sampling,
     ServerTool,
     Text,
     Thinking,
@@ -32,19 +29,12 @@ from gateway.dialects.responses.caller import ResponsesCaller
 from gateway.dialects.responses.settings import SEALED
 from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import Facts
-from tests.support import exchanges
-from tests.support.native_recordings import Exchange, differences
-from tests.support.neutral import SETTINGS, Can, prompt
-from tests.support.responses_recordings import ids
+from tests.support.codex import CODEX
+from tests.support.native_recordings import differences
 
 CALLER, TARGET = ResponsesCaller(), ResponsesTarget()
 FACTS = Facts("openai", "gpt-5")
 Json = dict[str, Any]
-REQUESTS = [
-    Exchange(each.id, each.raw)
-    for each in exchanges.load()
-    if each.kind == "responses" and isinstance(each.raw["request"]["body"], dict)
-]
 
 
 def read(body: Json, notes: Notes | None = None) -> Prompt:
@@ -59,9 +49,6 @@ def said(*items: Json, **more: Any) -> Prompt:
 def write(asked: Prompt, notes: Notes | None = None, facts: Facts = FACTS) -> Json:
     fields = TARGET.write_request(asked, facts, notes or Notes())
     return {name: codec.value_of(raw) for name, raw in fields.items()}
-
-
-# Reading
 
 
 def test_a_text_is_what_the_user_says() -> None:
@@ -149,56 +136,6 @@ def test_what_a_model_made_in_one_go_is_one_message() -> None:
     )
 
 
-CODEX: Json = {
-    "model": "gpt-5-codex",
-    "instructions": "You are a coding agent.",
-    "input": [
-        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "d"}]},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]},
-        {"type": "reasoning", "summary": [], "content": None, "encrypted_content": "gAAAA"},
-        {
-            "type": "custom_tool_call",
-            "status": "completed",
-            "call_id": "call_1",
-            "name": "apply_patch",
-            "input": "*** Begin Patch\n*** End Patch",
-        },
-        {"type": "custom_tool_call_output", "call_id": "call_1", "output": "Done"},
-        {
-            "type": "local_shell_call",
-            "call_id": "call_2",
-            "status": "completed",
-            "action": {"type": "exec", "command": ["ls"], "env": {}},
-        },
-        {"type": "function_call_output", "call_id": "call_2", "output": "a.py"},
-    ],
-    "tools": [
-        {
-            "type": "function",
-            "name": "shell",
-            "description": "Runs a command",
-            "strict": False,
-            "parameters": {"type": "object", "properties": {"command": {"type": "array"}}},
-        },
-        {
-            "type": "custom",
-            "name": "apply_patch",
-            "description": "Edits files",
-            "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
-        },
-        {"type": "web_search", "external_web_access": False},
-    ],
-    "tool_choice": "auto",
-    "parallel_tool_calls": False,
-    "reasoning": {"effort": "medium", "summary": "auto"},
-    "store": False,
-    "stream": True,
-    "include": ["reasoning.encrypted_content"],
-    "prompt_cache_key": "0199-thread",
-    "text": {"verbosity": "low"},
-}
-
-
 def test_what_codex_sends_is_read_and_written_again() -> None:
     notes = Notes()
     asked = read(CODEX, notes)
@@ -240,7 +177,7 @@ def test_a_call_of_the_callers_own_shell_is_a_call_to_other_targets() -> None:
 
 def test_items_of_the_providers_own_tools_are_kept_as_they_are() -> None:
     item = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    output = {"type": "computer_call_output", "call_id": "c", "output": {}}
+    output: Json = {"type": "computer_call_output", "call_id": "c", "output": {}}
     asked = said(item, output, {"role": "user", "content": "Go on"})
 
     assert asked.messages[0] == Message(
@@ -254,7 +191,7 @@ def test_items_of_the_providers_own_tools_are_kept_as_they_are() -> None:
 
 @pytest.mark.bug("K32")
 def test_ids_that_were_made_here_do_not_go_to_providers() -> None:
-    item = {"type": "reasoning", "summary": [], "encrypted_content": "seal"}
+    item: Json = {"type": "reasoning", "summary": [], "encrypted_content": "seal"}
     asked = said({"id": "rs_gw0123", **item}, {"id": "rs_0123", **item}, _user())
 
     found = write(asked)["input"]
@@ -342,254 +279,42 @@ def test_to_ask_for_storing_is_answered_with_a_warning() -> None:
     assert len(notes.warnings) == 1
 
 
+INVALID: list[tuple[Json, str | None]] = [
+    ({}, "input"),
+    ({"input": []}, "input"),
+    ({"input": 7}, "input"),
+    ({"input": [7]}, "input[0]"),
+    ({"input": [{}]}, "input[0].type"),
+    ({"input": [{"role": "wizard", "content": "x"}]}, "input[0].role"),
+    ({"input": [{"role": "user", "content": [{"type": "poem"}]}]}, "input[0].content[0].type"),
+    ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, None),
+    ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0]"),
+    ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
+    (
+        {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": {}}]},
+        "input[0].arguments",
+    ),
+    ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
+    ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "input[0].output"),
+    ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]"),
+    ({"input": [{"type": "reasoning", "summary": "x"}]}, "input[0].summary"),
+    ({"input": "Hi", "tools": [{"type": "function"}]}, "tools[0].name"),
+    ({"input": "Hi", "tools": [{}]}, "tools[0].type"),
+    ({"input": "Hi", "tool_choice": "perhaps"}, "tool_choice"),
+    ({"input": "Hi", "text": {"format": {"type": "yaml"}}}, "text.format.type"),
+    ({"input": "Hi", "max_output_tokens": -1}, "max_output_tokens"),
+    ({"input": "Hi", "temperature": "warm"}, "temperature"),
+    ({"input": "Hi", "include": "all"}, "include"),
+    ({"input": "Hi", "stream": "yes"}, "stream"),
+    ({"input": "Hi", "reasoning": 3}, "reasoning"),
+]
+
+
 @pytest.mark.bug("K33", "K34")
-@pytest.mark.parametrize(
-    ("body", "param"),
-    [
-        ({}, "input"),
-        ({"input": []}, "input"),
-        ({"input": 7}, "input"),
-        ({"input": [7]}, "input[0]"),
-        ({"input": [{}]}, "input[0].type"),
-        ({"input": [{"role": "wizard", "content": "x"}]}, "input[0].role"),
-        ({"input": [{"role": "user", "content": [{"type": "poem"}]}]}, "input[0].content[0].type"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, None),
-        ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0]"),
-        ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
-        (
-            {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": {}}]},
-            "input[0].arguments",
-        ),
-        ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
-        ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "input[0].output"),
-        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]"),
-        ({"input": [{"type": "reasoning", "summary": "x"}]}, "input[0].summary"),
-        ({"input": "Hi", "tools": [{"type": "function"}]}, "tools[0].name"),
-        ({"input": "Hi", "tools": [{}]}, "tools[0].type"),
-        ({"input": "Hi", "tool_choice": "perhaps"}, "tool_choice"),
-        ({"input": "Hi", "text": {"format": {"type": "yaml"}}}, "text.format.type"),
-        ({"input": "Hi", "max_output_tokens": -1}, "max_output_tokens"),
-        ({"input": "Hi", "temperature": "warm"}, "temperature"),
-        ({"input": "Hi", "include": "all"}, "include"),
-        ({"input": "Hi", "stream": "yes"}, "stream"),
-        ({"input": "Hi", "reasoning": 3}, "reasoning"),
-    ],
-)
+@pytest.mark.parametrize(("body", "param"), INVALID)
 def test_what_is_not_valid_is_refused_by_its_path(body: Json, param: str | None) -> None:
     with pytest.raises(InputError) as refused:
         read(body)
 
     assert refused.value.code == "invalid_request"
     assert param is None or refused.value.param == param
-
-
-_WORDS = (
-    "type role content message user assistant system developer input_text text output_text refusal input_image "
-    "image_url input_file file_data function_call function_call_output call_id name arguments output reasoning "
-    "summary encrypted_content custom_tool_call input local_shell_call action item_reference tools function custom "
-    "parameters tool_choice allowed_tools mode instructions include store metadata gw1.anthropic.{} gw1.x data:,"
-).split()
-
-
-def junk(rng: Random, depth: int = 4) -> Any:
-    """Return JSON made of the words that requests are made of."""
-    kind = rng.randrange(8 if depth else 5)
-    if kind < 5:
-        return (None, rng.random() < 0.5, rng.randrange(-5, 5), rng.choice(_WORDS), "")[kind]
-    if kind == 5:
-        return [junk(rng, depth - 1) for _ in range(rng.randrange(4))]
-    return {rng.choice(_WORDS): junk(rng, depth - 1) for _ in range(rng.randrange(5))}
-
-
-def spoilt(rng: Random, value: Any) -> Any:
-    """Return a request with one place of it replaced by anything."""
-    if isinstance(value, dict) and value and rng.random() < 0.85:
-        key = rng.choice(list(value))
-        return {**value, key: spoilt(rng, value[key])}
-    if isinstance(value, list) and value and rng.random() < 0.85:
-        at = rng.randrange(len(value))
-        return [*value[:at], spoilt(rng, value[at]), *value[at + 1 :]]
-    return junk(rng)
-
-
-@pytest.mark.bug("K33")
-def test_no_request_is_more_than_refused() -> None:
-    rng = Random(33)
-    refused = 0
-    for _ in range(2500):
-        body = spoilt(rng, CODEX) if rng.random() < 0.7 else {"input": [junk(rng), junk(rng)]}
-        if not isinstance(body, dict):
-            continue
-        notes = Notes()
-        try:
-            asked = read(body, notes)
-            write(fit(asked, TARGET.grammar(FACTS), notes), notes)
-        except InputError:
-            refused += 1
-    assert 500 < refused < 2000
-
-
-# Writing
-
-CAN = Can(
-    TARGET.name,
-    user=frozenset(
-        {"text", "image_url", "image_data", "image_detail", "image_id", "file_data", "file_id"}
-    ),
-    assistant=frozenset({"text", "sealed", "refusal", "call", "custom_call", "opaque"}),
-    tool=frozenset({"text", "image_url", "image_data", "file_data"}),
-    roles=("system", "developer"),
-    ordered=False,
-    one_text=False,
-    no_arguments="{}",
-    maker="openai",
-    opaque=lambda rng: Opaque(
-        TARGET.name, "web_search_call", {"type": "web_search_call", "n": rng.random()}
-    ),
-    settings=SETTINGS
-    - {"budget", "store", "include_usage", "top_k", "seed", "presence_penalty", "n", "stop"}
-    - {"frequency_penalty", "logit_bias", "stream"},
-    huge=0.001,
-)
-
-
-@pytest.mark.bug("K33", "K34")
-def test_any_prompt_that_is_written_reads_back_as_it_was() -> None:
-    rng = Random(34)
-    for _ in range(300):
-        asked = prompt(rng, CAN)
-        notes = Notes()
-        body = write(asked, notes)
-
-        assert notes.warnings == []
-        assert read(body) == _read_back(asked)
-
-
-def _read_back(asked: Prompt) -> Prompt:
-    """Return a prompt as it reads back: it asks for sealed reasoning, always; usage is always told."""
-    reasoning = asked.reasoning or Reasoning()
-    effort = "none" if reasoning.enabled is False else reasoning.effort
-    reasoning = codec.replace(reasoning, effort=effort, extra={SEALED: True})
-    parallel = asked.parallel if asked.tools else None
-    return codec.replace(
-        asked,
-        reasoning=reasoning,
-        include_usage=True,
-        store=False,
-        parallel=parallel,
-        messages=tuple(_plain(message) for message in asked.messages),
-    )
-
-
-def _plain(message: Message) -> Message:
-    """Return a message whose empty results are empty, and whose thoughts are summaries."""
-    if message.role != "tool":
-        parts = tuple(
-            codec.replace(part, summary=(part.text,))
-            if isinstance(part, Thinking) and part.text
-            else part
-            for part in message.parts
-        )
-        return codec.replace(message, parts=parts)
-    results = (part for part in message.parts if isinstance(part, ToolResult))
-    empty = (Text(""),)
-    return Message(
-        "tool",
-        tuple(codec.replace(r, parts=()) if r.parts == empty else r for r in results),
-    )
-
-
-@pytest.mark.bug("K34")
-@pytest.mark.skipif(not REQUESTS, reason="absent: the recordings of providers")
-@pytest.mark.parametrize("exchange", REQUESTS, ids=ids)
-def test_a_recorded_request_is_read_and_written_as_it_was(exchange: Exchange) -> None:
-    notes = Notes()
-    body = exchange.request
-
-    asked = read(body, notes)
-    again = {**write(fit(asked, TARGET.grammar(FACTS), notes)), "model": body.get("model")}
-
-    # What the gateway adds by itself: nothing is stored, sealed reasoning comes along.
-    body.setdefault("store", False)
-    body.setdefault("include", ["reasoning.encrypted_content"])
-    again["stream"] = body.get("stream")
-    assert differences(_plain_items(body), _plain_items(again)) == []
-    assert notes.warnings == []
-
-
-def _plain_items(body: Json) -> Json:
-    """Return a request without the types of messages, which may be left out."""
-    items = body["input"]
-    if isinstance(items, str):
-        items = [{"role": "user", "content": items}]
-    return {
-        **body,
-        "input": [
-            {k: v for k, v in item.items() if k != "type" or "role" not in item} for item in items
-        ],
-    }
-
-
-@pytest.mark.bug("K34")
-def test_settings_that_cannot_be_said_are_named_or_refused() -> None:
-    sampling = Sampling(top_k=3, seed=1, presence_penalty=0.0, logit_bias={})
-    asked = Prompt("openai_chat", (Message("user", (Text("Hi"),)),), sampling=sampling)
-    notes = Notes()
-    body = write(asked, notes)
-
-    assert {"input", "store", "include"} == body.keys()
-    assert len(notes.warnings) == 4
-    with pytest.raises(InputError):
-        write(codec.replace(asked, sampling=Sampling(n=2)))
-    tools = (ServerTool("anthropic_messages", "web_search_20250305", {}),)
-    with pytest.raises(InputError):
-        write(codec.replace(asked, tools=tools))
-
-
-@pytest.mark.bug("B111")
-def test_a_limit_below_the_least_is_raised_at_openai_alone() -> None:
-    asked = Prompt("openai_chat", (Message("user", (Text("Hi"),)),), max_tokens=5)
-    notes = Notes()
-
-    assert write(asked, notes)["max_output_tokens"] == 16
-    assert len(notes.warnings) == 1
-    assert write(asked, facts=Facts("vllm", "m"))["max_output_tokens"] == 5
-
-
-@pytest.mark.parametrize(
-    ("reasoning", "written"),
-    [
-        (Reasoning(enabled=False), {"effort": "none"}),
-        (Reasoning(effort="high", summary="auto"), {"effort": "high", "summary": "auto"}),
-        (Reasoning(enabled=True, budget=1024), {"effort": "low"}),
-        (Reasoning(enabled=True, budget=5000), {"effort": "medium"}),
-        (Reasoning(enabled=True, budget=50_000), {"effort": "high"}),
-        (Reasoning(enabled=True), None),
-    ],
-)
-def test_thinking_is_asked_for_by_effort(reasoning: Reasoning, written: Json | None) -> None:
-    asked = Prompt("anthropic_messages", (Message("user", (Text("Hi"),)),), reasoning=reasoning)
-
-    assert write(asked).get("reasoning") == written
-
-
-def test_functions_of_other_formats_are_not_strict_unless_they_say_so() -> None:
-    tools = (Tool("f"), Tool("g", strict=True))
-    asked = Prompt("openai_chat", (Message("user", (Text("Hi"),)),), tools=tools)
-
-    assert [tool["strict"] for tool in write(asked)["tools"]] == [False, True]
-
-
-def test_a_schema_of_the_answer_is_written() -> None:
-    form = Format("schema", "thing", {"type": "object"}, strict=True)
-    asked = Prompt("openai_chat", (Message("user", (Text("Hi"),)),), format=form, verbosity="low")
-
-    assert write(asked)["text"] == {
-        "format": {
-            "type": "json_schema",
-            "name": "thing",
-            "schema": {"type": "object"},
-            "strict": True,
-        },
-        "verbosity": "low",
-    }

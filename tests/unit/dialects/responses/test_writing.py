@@ -43,50 +43,13 @@ from gateway.dialects.responses.caller import ResponsesCaller
 from gateway.dialects.responses.dialect import OpenAIResponses
 from gateway.dialects.responses.target import ResponsesTarget
 from tests.support.grammar_responses import breaches, events_in, malformed
-from tests.support.neutral import Can, answer, events
+from tests.support.neutral import answer, events
 from tests.support.responses_recordings import told
+from tests.support.writing_responses import CAN
 
 CALLER, DIALECT, TARGET = ResponsesCaller(), OpenAIResponses(), ResponsesTarget()
 RULES = StreamRules(hide_usage=False, done_required=True)
 Json = dict[str, Any]
-
-
-def annotation(rng: Random) -> Citation:
-    note = {
-        "type": "url_citation",
-        "start_index": 0,
-        "end_index": rng.randrange(9),
-        "title": "A page",
-        "url": "https://example.com/",
-    }
-    return Citation(
-        TARGET.name, note, url=note["url"], title="A page", start=0, end=note["end_index"]
-    )
-
-
-def search(rng: Random) -> Opaque:
-    action = {"type": "search", "query": "q", "queries": ["q"]}
-    item = {"id": f"ws_{rng.random()}", "type": "web_search_call", "status": "completed"}
-    return Opaque(TARGET.name, "web_search_call", {**item, "action": action})
-
-
-CAN = Can(
-    TARGET.name,
-    answer=frozenset(
-        {"text", "cited", "thinking", "sealed", "refusal", "call", "custom_call", "opaque"}
-    ),
-    ordered=False,
-    one_text=False,
-    empty_text=False,
-    no_arguments="{}",
-    maker="openai",
-    opaque=search,
-    citation=annotation,
-    finishes=("stop", "length", "content_filter", "refusal"),
-    logprobs=True,
-    usage=("cached", "cache_write", "reasoning"),
-    huge=0.001,
-)
 
 
 def written(found: list[Event], *, sealed: bool = True) -> tuple[bytes, list[str]]:
@@ -253,7 +216,8 @@ def test_every_end_is_told(
 
     found = json.loads(CALLER.write_answer(whole, told(), notes))
 
-    assert (status, reason) == (found["status"], (found["incomplete_details"] or {}).get("reason"))
+    assert found["status"] == status
+    assert found["incomplete_details"] == (reason and {"reason": reason})
     assert bool(notes.warnings) is (finish == "pause")
     assert [item["status"] for item in found["output"]] == [status] * len(parts)
     out, _ = written(events_of(whole))
@@ -356,7 +320,7 @@ def test_a_picture_that_a_model_made_is_an_item() -> None:
 
 
 def test_what_is_said_of_tokens_goes_to_the_text() -> None:
-    weight = {"token": "Hé", "logprob": -0.5, "bytes": None, "top_logprobs": []}
+    weight: Json = {"token": "Hé", "logprob": -0.5, "bytes": None, "top_logprobs": []}
     out, warnings = written(
         [
             Began("id", "m"),
