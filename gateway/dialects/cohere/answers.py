@@ -47,7 +47,7 @@ class _Said(codec.Struct):
     content: list[_Block] | None = None
     tool_plan: str | None = None
     tool_calls: list[_Call] | None = None
-    citations: list[dict[str, Any]] | None = None
+    citations: Any = None
 
 
 class _Whole(codec.Struct):
@@ -100,7 +100,7 @@ def _parts(said: _Said) -> tuple[Part, ...]:
             texts.append(Text(block.text or ""))
     plan = [Text(said.tool_plan)] if said.tool_plan else []
     first = len(thoughts)
-    for cited in said.citations or ():
+    for cited in objects(said.citations):
         if cited.get("type") == _PLAN:
             _cite(plan, 0, cited)
         else:
