@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import is_
 
 from gateway.core import codec
 from gateway.core.message import Message, Part, Prompt, Text, ToolCall
@@ -25,7 +26,9 @@ def arrange(
     """
     if _is_arranged(messages, grammar):
         return messages
-    return _History(prompt, messages, grammar, notes).arranged()
+    found = _History(prompt, messages, grammar, notes).arranged()
+    is_same = len(found) == len(messages) and all(map(is_, found, messages))
+    return messages if is_same else found
 
 
 def _is_arranged(messages: Sequence[Message], grammar: Grammar) -> bool:
