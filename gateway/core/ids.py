@@ -11,7 +11,7 @@ _random = random.Random(random.SystemRandom().getrandbits(256))  # noqa: S311  a
 
 def new_request_id() -> str:
     """Return a fresh id; it finds a request and opens nothing."""
-    return f"req_{_random.getrandbits(96):024x}"
+    return "req_" + _random.getrandbits(96).to_bytes(12, "big").hex()
 
 
 def new_run_id() -> str:
@@ -20,7 +20,8 @@ def new_run_id() -> str:
     It begins with the time, so that rows that are written together lie together: at random places each of them
     would have a page of the ledger read and written for itself.
     """
-    return f"run_{int(clock.wall() * 1000):012x}{_random.getrandbits(80):020x}"
+    number = int(clock.wall() * 1000) << 80 | _random.getrandbits(80)
+    return "run_" + number.to_bytes(16, "big").hex()
 
 
 def new_call_id() -> str:

@@ -4,6 +4,7 @@ A price is micro-dollars per million tokens, so that a cost is rounded once, upw
 """
 
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.core.usage import Usage
@@ -70,6 +71,7 @@ def micro(usd: Decimal) -> int:
     return int((usd * _MILLION).to_integral_value(ROUND_CEILING))
 
 
+@lru_cache(4096)
 def dollars(cost_micro: int) -> str:
     """Return micro-dollars as a decimal number of dollars, exactly."""
     whole, rest = divmod(abs(cost_micro), _MILLION)

@@ -14,8 +14,8 @@ from gateway.core.ports import OpaqueStore
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
 from gateway.dialects.openai_parts import without_parts
-from gateway.dialects.typed_errors import with_type
 from gateway.dialects.translation import TranslatedStream, Translation
+from gateway.dialects.typed_errors import with_type
 from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
 from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
@@ -89,14 +89,14 @@ class Engine:
 
     async def call(self, run: Run, target: Target, outgoing: Outgoing) -> Reply:
         """Send to one target: a credential that is refused or out of quota makes room for the next."""
-        *others, last = usable_keys(target)
-        for key in others:
+        keys = usable_keys(target)
+        for key in keys[:-1]:
             try:
                 return await self._attempt(run, target, key, outgoing)
             except (Refusal, Barred) as error:
                 if not (error.is_credential or error.is_quota):
                     raise
-        return await self._attempt(run, target, last, outgoing)
+        return await self._attempt(run, target, keys[-1], outgoing)
 
     async def _attempt(self, run: Run, target: Target, key: Key, outgoing: Outgoing) -> Reply:
         cells = self._attempt_cells(run, target)

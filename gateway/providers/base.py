@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from urllib.parse import quote
 
 from gateway.core import codec
@@ -119,13 +120,18 @@ class Provider:
         """Return the absolute path and query below the origin; the model's name is one encoded segment."""
         if self.paths == "azure":
             return _azure_path(base_path.rstrip("/"), endpoint_path, model, api_version)
-        return base_path.rstrip("/").encode() + endpoint_path
+        return _plain_path(base_path, endpoint_path)
 
     def edit(
         self, fields: codec.Fields, *, endpoint: str, model: str, params: codec.Fields, stream: bool
     ) -> Edited:
         """Return the request as this provider takes it; `gateway.providers.edit` says how."""
         return edit_request(self.quirks, fields, endpoint, model, params, stream)
+
+
+@lru_cache(512)
+def _plain_path(base: str, endpoint_path: bytes) -> bytes:
+    return base.rstrip("/").encode() + endpoint_path
 
 
 _MODEL_FREE = (b"/models", b"/files", b"/batches")

@@ -58,9 +58,15 @@ def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
     """
     raw = fields.pop("gateway", None)
     header = exchange.header
-    named = {field: value for name, field in _HEADERS if (value := header(name))}
-    if raw is None and not named:
+    # Written out, since nearly no request has any of them.
+    if raw is None and not (
+        header(b"x-gateway-session")
+        or header(b"x-gateway-user")
+        or header(b"x-gateway-tags")
+        or header(b"x-gateway-cache")
+    ):
         return _NONE
+    named = {field: value for name, field in _HEADERS if (value := header(name))}
     try:
         wish = (_decode(raw) if raw is not None else None) or _NONE
     except codec.JSONError as error:

@@ -27,24 +27,26 @@ def reply_headers(run: Run, own: Headers) -> Block:
     if run.headers:
         block += checked_lines(run.headers)
     if run.charges and not run.stream:
-        priced = [charge.cost_micro for charge in run.charges if charge.priced]
-        if priced:
-            block = b"%bx-gateway-cost-usd: %b\r\n" % (block, dollars(sum(priced)).encode())
+        is_priced, cost_micro = False, 0
+        for charge in run.charges:
+            if charge.priced:
+                is_priced = True
+                cost_micro += charge.cost_micro
+        if is_priced:
+            block = b"%bx-gateway-cost-usd: %b\r\n" % (block, dollars(cost_micro).encode())
     if run.path in _NAMED_TWICE:
         block += b"request-id: %b\r\n" % run.request_id.encode()
     if run.warnings:
         text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
         block += checked_lines(((b"x-gateway-warnings", text),))
+    request_id = run.request_id.encode()
     if not run.attempts:
-        return Block(b"%bx-request-id: %b\r\n" % (block, run.request_id.encode()))
+        return Block(b"%bx-request-id: %b\r\n" % (block, request_id))
     overhead_ms = (clock.monotonic() - run.started - run.upstream_s) * 1000.0
-    block = b"%bx-request-id: %b\r\nx-gateway-attempts: %d\r\nx-gateway-overhead-ms: %.3f\r\n" % (
-        block,
-        run.request_id.encode(),
-        run.attempts,
-        overhead_ms,
+    more = (block, request_id, run.attempts, overhead_ms)
+    return Block(
+        b"%bx-request-id: %b\r\nx-gateway-attempts: %d\r\nx-gateway-overhead-ms: %.3f\r\n" % more
     )
-    return Block(block)
 
 
 def _fixed(run: Run, own: Headers) -> bytes:

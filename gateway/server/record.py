@@ -67,9 +67,9 @@ class Recorder:
                 run.status,
                 run.code,
                 run.stream,
-                round(duration_s * 1000, 3),
-                round(overhead_s * 1000, 3),
-                None if first_chunk_s is None else round(first_chunk_s * 1000, 3),
+                _ms(duration_s),
+                _ms(overhead_s),
+                None if first_chunk_s is None else _ms(first_chunk_s),
                 run.attempts,
                 exchange.content_length or 0,
                 exchange.bytes_out,
@@ -80,3 +80,8 @@ class Recorder:
                 run.detail,
             )
         )
+
+
+def _ms(seconds: float) -> float:
+    """Return milliseconds with three digits; `round` costs three times as much."""
+    return int(seconds * 1e6 + 0.5) / 1000

@@ -70,8 +70,11 @@ class Http1Answer:
     @property
     def content_type(self) -> bytes:
         """The media type in lower case without parameters; empty when absent."""
-        value = header_of(self.head, self.low, b"content-type")
-        return b"" if value is None else value.partition(b";")[0].strip().lower()
+        low = self.low
+        start = low.find(b"\r\ncontent-type:")
+        if start < 0:
+            return b""
+        return low[start + 15 : low.index(b"\r\n", start + 15)].partition(b";")[0].strip()
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of this lower-case name."""
