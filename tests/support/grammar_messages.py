@@ -186,3 +186,30 @@ def _is_object(text: str) -> bool:
         return not text or isinstance(json.loads(text), dict)
     except ValueError:
         return False
+
+
+def collected(body: bytes) -> list[Json]:
+    """Return the content that a client collects of a stream, as the official ones do."""
+    content: list[Json] = []
+    arguments: list[str] = []
+    for event in events_of(body):
+        said = json.loads(event.data)
+        if said["type"] == "content_block_start":
+            content.append(dict(said["content_block"]))
+            arguments = []
+        elif said["type"] == "content_block_delta":
+            delta = said["delta"]
+            match delta["type"]:
+                case "text_delta":
+                    content[-1]["text"] += delta["text"]
+                case "thinking_delta":
+                    content[-1]["thinking"] += delta["thinking"]
+                case "signature_delta":
+                    content[-1]["signature"] = delta["signature"]
+                case "citations_delta":
+                    content[-1].setdefault("citations", []).append(delta["citation"])
+                case _:
+                    arguments.append(delta["partial_json"])
+        elif said["type"] == "content_block_stop" and arguments:
+            content[-1]["input"] = json.loads("".join(arguments) or "{}")
+    return content

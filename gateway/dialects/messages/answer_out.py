@@ -103,7 +103,7 @@ def _text(part: Text | Refusal | Audio, notes: Notes) -> dict[str, Any] | None:
         block["citations"] = cited
     if len(cited) < len(part.citations):
         notes.lost("citation_dropped")
-    return _sealed(block, part)
+    return with_seal(block, part)
 
 
 def write_call(part: ToolCall, call_id: str, notes: Notes) -> dict[str, Any]:
@@ -119,10 +119,10 @@ def begin_call(part: ToolCall, call_id: str) -> dict[str, Any]:
     empty: dict[str, Any] = {}
     block = {"type": "tool_use", "id": part.id or call_id, "name": part.name, "input": empty}
     beside = {key: value for key, value in part.extra.items() if key in _BESIDE_CALLS}
-    return _sealed({**block, **beside}, part)
+    return with_seal({**block, **beside}, part)
 
 
-def _sealed(block: dict[str, Any], part: Text | ToolCall) -> dict[str, Any]:
+def with_seal(block: dict[str, Any], part: Text | ToolCall) -> dict[str, Any]:
     """Return a block with the seal of another maker: only this gateway reads it, clients pass it over (K32)."""
     if part.signature:
         block["signature"] = seals.wrap(part.maker, part.signature, OWN)

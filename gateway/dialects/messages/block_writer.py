@@ -6,7 +6,7 @@ from gateway.core import codec
 from gateway.core.answer import Cited, Delta, PartEnded, Sealed
 from gateway.core.message import Part, Text, Thinking, ToolCall
 from gateway.dialects.losses import Notes
-from gateway.dialects.messages.answer_out import begin_call, write_part
+from gateway.dialects.messages.answer_out import begin_call, with_seal, write_part
 from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.endings import block_events
 from gateway.dialects.messages.events import event
@@ -52,7 +52,7 @@ class BlockStream:
                 else:
                     self._notes.lost("citation_dropped")
             case Sealed(signature=signature, maker=maker):
-                if isinstance(self._part, Thinking):
+                if isinstance(self._part, Text | Thinking | ToolCall):
                     self._part = codec.replace(self._part, signature=signature, maker=maker)
             case PartEnded():
                 self._over = True
@@ -95,10 +95,10 @@ class BlockStream:
             return begin_call(part, self._call_id)
         if isinstance(part, Thinking):
             return {"type": "thinking", "thinking": "", "signature": ""}
-        block = {"type": "text", "text": ""}
+        block: dict[str, Any] = {"type": "text", "text": ""}
         if any(delta["type"] == "citations_delta" for delta in self._pending):
-            return {**block, "citations": []}
-        return block
+            block["citations"] = []
+        return with_seal(block, part) if isinstance(part, Text) else block
 
     def _start(self, block: dict[str, Any]) -> bytes:
         self.is_open = self.was_told = True
@@ -113,6 +113,8 @@ class BlockStream:
         part, text = self._part, "".join(self._texts)
         if isinstance(part, Thinking):
             out += self._seal(codec.replace(part, text=text))
+        elif isinstance(part, Text) and part.signature and not self.was_told:
+            out.append(self._start(self._beginning()))
         elif isinstance(part, ToolCall) and part.custom:
             given = codec.encode({"input": text}).decode()
             out.append(self._grow({"type": "input_json_delta", "partial_json": given}))

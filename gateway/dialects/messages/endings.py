@@ -62,8 +62,8 @@ def synthesise(body: bytes) -> bytes:
         "input_tokens": 0,
         "output_tokens": 0,
     }
-    start: dict[str, Any] = {**answer, "content": [], "usage": {**usage, "output_tokens": 0}}
-    start.update({"stop_reason": None, "stop_sequence": None})
+    start = {**_message("", "", ()), **answer, "content": list[object]()}
+    start.update(usage={**usage, "output_tokens": 0}, stop_reason=None, stop_sequence=None)
     frames = [event("message_start", message=start)]
     blocks = map(codec.as_object, cast("list[object]", content))
     for index, block in enumerate(each for each in blocks if each is not None):

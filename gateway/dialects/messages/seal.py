@@ -1,5 +1,6 @@
 """Opaque reasoning in the blocks of Messages: its own as it is, that of others wrapped with their name (K32)."""
 
+import re
 from typing import Any, cast
 
 from gateway.core import codec
@@ -8,7 +9,7 @@ from gateway.dialects import seals
 from gateway.dialects.messages.events import BROKEN
 
 OWN = "anthropic"
-_MARK = b'"gw1.'
+_FOREIGN = re.compile(rb'"(?:signature|data)"\s*:\s*"gw1\.')
 
 
 def thinking_block(thought: Thinking) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def read_thinking(text: str, sealed: str, *, redacted: bool) -> Thinking:
 def holds_foreign_seals(fields: codec.Fields) -> bool:
     """Tell whether a request holds state of other makers, which only a translation takes out again."""
     messages = fields.get("messages")
-    return messages is not None and _MARK in bytes(messages)
+    return messages is not None and _FOREIGN.search(memoryview(messages)) is not None
 
 
 def _held(inner: str) -> dict[str, Any] | None:

@@ -59,14 +59,19 @@ def read_usage(value: object) -> Usage | None:
 
 
 def write_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return a `usage` object; the two counts that the format needs are 0 where nobody told them."""
+    """Return a `usage` object; the two counts that the format needs are 0 where nobody told them.
+
+    The three counts of the input add up to all of it, also where a provider counts more cached tokens than input.
+    """
     usage = usage or Usage()
-    fresh = (usage.input or 0) - (usage.cached or 0) - (usage.cache_write or 0)
-    written: dict[str, Any] = {"input_tokens": max(fresh, 0)}
+    left = usage.input or 0
+    cached = min(usage.cached or 0, left)
+    made = min(usage.cache_write or 0, left - cached)
+    written: dict[str, Any] = {"input_tokens": left - cached - made}
     if usage.cache_write is not None:
-        written["cache_creation_input_tokens"] = usage.cache_write
+        written["cache_creation_input_tokens"] = made
     if usage.cached is not None:
-        written["cache_read_input_tokens"] = usage.cached
+        written["cache_read_input_tokens"] = cached
     written["output_tokens"] = usage.output or 0
     if usage.reasoning is not None:
         written["output_tokens_details"] = {_THINKING: usage.reasoning}

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
-from gateway.dialects.base import StreamRules
+from gateway.dialects.base import Redactor, StreamRules, unredacted
 from gateway.dialects.messages.relay import AnthropicMessages
 from gateway.dialects.messages.watcher import FINISHED
 
@@ -32,7 +32,7 @@ PING = event("ping")
 WHOLE = START + OPEN + PING + DELTA + DELTA + CLOSE + END + STOP
 
 
-def watcher(secrets: Any = lambda text: text) -> Any:
+def watcher(secrets: Redactor = unredacted) -> Any:
     return DIALECT.watch("messages", StreamRules(False, True, secrets=secrets))
 
 
@@ -68,7 +68,7 @@ def test_it_begins_with_the_first_content() -> None:
     for data, begun in ((START, False), (OPEN, False), (PING, False), (DELTA, True)):
         watch.feed(data)
         assert watch.begun is begun
-    tool = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    tool: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
     watch = watcher()
     watch.feed(START + event("content_block_start", index=0, content_block=tool))
     assert watch.begun
@@ -128,7 +128,10 @@ def test_a_bare_error_in_the_place_of_events_is_understood() -> None:
 
 
 def test_what_is_not_known_passes_without_secrets() -> None:
-    watch = watcher(lambda text: text.replace(SECRET, "[hidden]"))
+    def hide(text: str) -> str:
+        return text.replace(SECRET, "[hidden]")
+
+    watch = watcher(hide)
     watch.feed(START)
 
     assert event("new_kind", note=SECRET).replace(SECRET.encode(), b"[hidden]") == watch.feed(
