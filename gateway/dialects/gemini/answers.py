@@ -33,6 +33,7 @@ from gateway.core.message import (
 )
 from gateway.core.usage import Usage
 from gateway.dialects.gemini.grounding import citations_of
+from gateway.dialects.gemini.parts import FORMATS
 from gateway.dialects.gemini.wire import Candidate, Response
 
 ORIGIN = "gemini"
@@ -257,7 +258,8 @@ def _medium(part: dict[str, Any], data: dict[str, Any], seal: str) -> Part:
     if kind.startswith("image/"):
         return Image(media_type=kind, data=encoded, extra=extra)
     if kind.startswith("audio/"):
-        return Audio(data=encoded, format=kind.partition("/")[2], extra=extra)
+        sound = kind.partition("/")[2]
+        return Audio(data=encoded, format=FORMATS.get(sound, sound), extra=extra)
     return File(media_type=kind, data=encoded, extra=extra)
 
 

@@ -25,8 +25,10 @@ _BESIDE = frozenset({"groundingMetadata", "urlContextMetadata"})
 """Items of an answer that are no parts and are not sent back."""
 _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav", "pcm16": "audio/l16"}
 FORMATS = {"mpeg": "mp3", "x-wav": "wav"}
+"""Formats of sounds by what their media types call them."""
 _PLAIN = "text/plain"
 _ANY = "application/octet-stream"
+_VIDEOS = ("https://youtu.be/", "https://www.youtube.com/", "https://youtube.com/")
 _FILES = "https://generativelanguage.googleapis.com/"
 
 
@@ -143,5 +145,7 @@ def _by_address(address: str, kind: str) -> dict[str, Any]:
 
 
 def _guess(name: str, otherwise: str) -> str:
+    if name.startswith(_VIDEOS):
+        return "video/mp4"
     path = name.partition("?")[0].partition("#")[0]
     return mimetypes.guess_type(path)[0] or otherwise

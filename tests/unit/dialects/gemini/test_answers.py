@@ -192,13 +192,13 @@ def test_media_are_parts_of_their_own() -> None:
     assert parts(
         {"text": "See:"},
         inline("image/png", thoughtSignature="s"),
-        inline("audio/wav"),
+        inline("audio/mpeg"),
         inline("video/mp4"),
         drawn,
     ) == (
         Text("See:"),
         Image("image/png", "AAAA", extra={"thoughtSignature": "s"}),
-        Audio("AAAA", "wav"),
+        Audio("AAAA", "mp3"),
         File("video/mp4", "AAAA"),
         Opaque("gemini", "thought", drawn),
     )

@@ -326,7 +326,11 @@ def test_pictures_in_results_stand_beside_the_words_where_they_are_taken() -> No
         (File("application/pdf", "AA"), {"inlineData": {"mimeType": "application/pdf", "data": "AA"}}),
         (File(data="AA", name="a.csv"), {"inlineData": {"mimeType": "text/csv", "data": "AA"}}),
         (File(text="é"), {"inlineData": {"mimeType": "text/plain", "data": "w6k="}}),
-        (File(url="https://youtu.be/x"), {"fileData": {"fileUri": "https://youtu.be/x"}}),
+        (
+            File(url="https://youtu.be/x"),
+            {"fileData": {"fileUri": "https://youtu.be/x", "mimeType": "video/mp4"}},
+        ),
+        (File(url="https://e.com/x"), {"fileData": {"fileUri": "https://e.com/x"}}),
         (
             File(file_id="files/abc"),
             {"fileData": {"fileUri": "https://generativelanguage.googleapis.com/v1beta/files/abc"}},
