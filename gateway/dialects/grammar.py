@@ -47,7 +47,8 @@ class Grammar:
     that tool results answer must begin with its sealed reasoning (Anthropic with a budget). `call_ids`: what ids of
     calls may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may
     be sent; None leaves them to the writer. `own_urls`: how addresses begin that the target reads itself, whatever
-    `image_urls` and `file_urls` say.
+    `image_urls` and `file_urls` say. `custom_tools`: tools that take free text may be sent; otherwise they become
+    functions.
     """
 
     alternates: bool = False
@@ -73,5 +74,6 @@ class Grammar:
     call_ids: NameRules | None = None
     items: frozenset[str] | None = None
     own_urls: tuple[str, ...] = ()
+    custom_tools: bool = False
     names: NameRules = NameRules()
     schema: SchemaRules = field(default_factory=SchemaRules)

@@ -55,6 +55,10 @@ LOSSES: dict[str, Loss] = {
         "A tool that the provider itself runs, at a target of another dialect.",
         refused=True,
     ),
+    "grammar_hinted": Loss(
+        "takes text of a grammar, which this target cannot enforce; it was told to the model",
+        "A custom tool with a grammar at a target that knows only functions: it takes one text, `input`.",
+    ),
     "arguments_invalid": Loss(
         "holds arguments that are no JSON object, which this target needs",
         "A tool call in the history whose arguments were cut off or broken.",

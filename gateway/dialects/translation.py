@@ -17,6 +17,7 @@ from gateway.core.answer import (
 from gateway.core.message import Prompt, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.fit.custom_tools import CustomTools, as_functions
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.grammar import Grammar
@@ -28,11 +29,12 @@ from gateway.dialects.wires import WIRES, Wire
 class Translation:
     """The way between a caller's format and a target's, for one request; made anew for each target."""
 
-    __slots__ = ("_caller", "_names", "_target", "_told", "notes", "wire")
+    __slots__ = ("_caller", "_customs", "_names", "_target", "_told", "notes", "wire")
 
     def __init__(
         self, caller: CallerSide, target: TargetSide, told: Told, names: NameMap, notes: Notes
     ) -> None:
+        self._customs = CustomTools.of(told.prompt)
         self.wire: Wire = WIRES[target.name]
         self.notes = notes
         self._caller = caller
@@ -44,14 +46,15 @@ class Translation:
         """Return a watcher for one stream."""
         reader = self._target.reader(rules)
         writer = self._caller.writer(self._told, self.notes)
-        return TranslatedStream(reader, writer, self._names, Collector(self._target.name))
+        collector = Collector(self._target.name)
+        return TranslatedStream(reader, writer, self._names, self._customs, collector)
 
     def read_whole(self, body: bytes, rules: StreamRules) -> tuple[bytes, Answer]:
         """Return a whole answer in the caller's format, and what it says."""
         answer = self._target.read_whole(
             body, rules.secrets, reasoning_outside=rules.reasoning_outside
         )
-        answer = self._names.answer(answer)
+        answer = self._customs.answer(self._names.answer(answer))
         return self._caller.write_answer(answer, self._told, self.notes), answer
 
 
@@ -72,6 +75,8 @@ def write(
     notes: Notes,
 ) -> Written:
     """Write a request for a target of this grammar; raises InputError for what it cannot take."""
+    if not grammar.custom_tools:
+        prompt = as_functions(prompt, notes)
     fitted = fit(prompt, grammar, notes)
     names = NameMap.of(fitted, grammar.names)
     fields = target.write_request(names.apply(fitted), facts, notes)
@@ -82,11 +87,16 @@ class TranslatedStream:
     """A stream of a provider as its caller's format; `dialects.base.Watcher` says the rest."""
 
     __slots__ = (
-        "_names", "_reader", "_writer", "begun", "collector", "done", "error", "on_ended", "usage",
+        "_customs", "_names", "_reader", "_writer", "begun", "collector", "done", "error", "on_ended", "usage",
     )  # fmt: skip
 
     def __init__(
-        self, reader: StreamReader, writer: StreamWriter, names: NameMap, collector: Collector
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        names: NameMap,
+        customs: CustomTools,
+        collector: Collector,
     ) -> None:
         self.usage: Usage | None = None
         self.done = False
@@ -97,6 +107,7 @@ class TranslatedStream:
         self._reader = reader
         self._writer = writer
         self._names = names
+        self._customs = customs.stream() if customs else None
 
     @property
     def events(self) -> int:
@@ -138,6 +149,8 @@ class TranslatedStream:
         if not events:
             return b""
         events = self._names.events(events)
+        if self._customs is not None:
+            events = self._customs.events(events)
         for event in events:
             match event:
                 case Delta():

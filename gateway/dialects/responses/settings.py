@@ -1,5 +1,6 @@
 """The settings of a prompt as this format writes them, in a request and again in its response."""
 
+from gateway.core.codec import as_object
 from gateway.core.message import Bag, Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
 from gateway.dialects.responses.shapes import Json
 from gateway.dialects.responses.states import ORIGIN
@@ -22,7 +23,7 @@ def _write_tool(tool: Tool, *, own: bool) -> Json:
         written["description"] = tool.description
     if tool.custom:
         if tool.format is not None:
-            written["format"] = dict(tool.format)
+            written["format"] = _flat(tool.format)
         return {**written, **tool.extra} if own else written
     if tool.parameters is not None or not own:
         empty: Json = {"type": "object", "properties": {}}
@@ -30,6 +31,12 @@ def _write_tool(tool: Tool, *, own: bool) -> Json:
     if tool.strict is not None or not own:
         written["strict"] = tool.strict or False
     return {**written, **tool.extra} if own else written
+
+
+def _flat(form: Bag) -> Json:
+    """Return the format of a custom tool; chat completions put a grammar into an object of its own."""
+    grammar = as_object(form.get("grammar"))
+    return dict(form) if grammar is None else {"type": "grammar", **grammar}
 
 
 def write_choice(choice: ToolChoice, prompt: Prompt) -> str | Json:

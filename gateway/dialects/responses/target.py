@@ -32,6 +32,7 @@ _GRAMMAR = Grammar(
     blank_stops=False,
     call_ids=NameRules(r"\S+", 64),
     items=frozenset({ORIGIN}),
+    custom_tools=True,
 )
 _LEAST_TOKENS = 16
 """What OpenAI takes at least as `max_output_tokens`."""
