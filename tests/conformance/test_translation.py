@@ -4,6 +4,7 @@ The folder is `RECORDINGS`, or the one beside the project.
 """
 
 import json
+import re
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
@@ -41,6 +42,8 @@ FINISHES: Mapping[str, str] = {
     "guardrail_intervened": "content_filter",
 }
 """What each provider's word means, in the words of chat completions."""
+_DIGITS = re.compile(r"\[hidden\]|0{6,}")
+"""Numbers of accounts, which are hidden."""
 PASSED = {400, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504, 529}
 
 
@@ -94,7 +97,8 @@ def test_a_stream_says_the_same_in_every_format_however_it_is_cut(
 def test_an_error_is_told_in_the_callers_format(
     stage: Stage, exchange: Exchange, caller: str
 ) -> None:
-    answer = stage.ask(exchange, caller)
+    # Each caller asks under a name of its own: a model that was limited is left alone for a while.
+    answer = stage.ask(exchange, caller, f"seed={CALLERS.index(caller)}")
 
     said = answer.json()
     expected = exchange.expect["error"]
@@ -111,11 +115,12 @@ def test_an_error_is_told_in_the_callers_format(
         assert answer.status_code == 502
         return
     assert answer.status_code == exchange.status
-    assert error["message"] == expected["message"]
+    assert _DIGITS.sub("", error["message"]) == _DIGITS.sub("", expected["message"])
 
 
 def is_credential(exchange: Exchange) -> bool:
-    return exchange.status in {401, 402, 403} or "API_KEY_INVALID" in json.dumps(exchange.raw)
+    said = json.dumps(exchange.raw["response"])
+    return exchange.status in {401, 402, 403} or "API key not valid" in said or "API key p" in said
 
 
 def assert_same(heard: Heard, exchange: Exchange, caller: str) -> None:
@@ -129,14 +134,28 @@ def assert_same(heard: Heard, exchange: Exchange, caller: str) -> None:
         assert heard.text == plan + (expect.get("text") or "") + refusal
     else:
         assert heard.text == plan + (expect.get("text") or "")
-        assert heard.refusal == refusal
+        assert "refusal" not in expect or heard.refusal == refusal
     assert [(c.name, c.arguments) for c in heard.calls] == [
-        (c["name"], c["input"] if c.get("custom") else c["arguments"])
-        for c in expect.get("tool_calls") or ()
+        (c["name"], arguments_of(c, caller)) for c in expect.get("tool_calls") or ()
     ]
     if expect.get("finish_reason") is not None or heard.calls:
-        assert heard.finish == finish_of(exchange)
+        words = {finish_of(exchange)}
+        if refusal or heard.refusal:
+            words |= {
+                "content_filter",
+                "stop",
+            }  # a refusal is an end of its own in one format, a part in another
+        assert FINISHES[heard.finish or "stop"] in words
     assert_counts(heard, expect.get("usage") or {}, exchange, caller)
+
+
+def arguments_of(call: Mapping[str, Any], caller: str) -> object:
+    """Return what a client gets of a call's arguments: Messages has nothing but objects."""
+    if caller != "messages":
+        return call["input"] if call.get("custom") else call["arguments"]
+    if call.get("custom"):
+        return {"input": call["input"]}
+    return call["arguments"] if isinstance(call["arguments"], dict) else {}
 
 
 def finish_of(exchange: Exchange) -> str:

@@ -121,35 +121,51 @@ def messages(body: bytes, *, stream: bool) -> Heard:
         heard.stop_sequence = answer.get("stop_sequence")
         _messages_usage(heard, answer["usage"])
         return heard
-    usage: Json = {}
-    blocks: dict[int, Call | None] = {}
+    stream_of = _MessagesStream(heard)
     for event in events_of(body):
         said = json.loads(event.data)
         assert event.name == said["type"]
+        stream_of.hear(said)
+    if stream_of.usage:
+        _messages_usage(heard, stream_of.usage)
+    return heard
+
+
+class _MessagesStream:
+    def __init__(self, heard: Heard) -> None:
+        self.usage: Json = {}
+        self._heard = heard
+        self._blocks: dict[int, Call | None] = {}
+
+    def hear(self, said: Json) -> None:
+        heard = self._heard
         match said["type"]:
             case "message_start":
-                usage.update(said["message"]["usage"])
+                self.usage.update(said["message"]["usage"])
             case "content_block_start":
-                before = len(heard.calls)
-                _block(heard, said["content_block"])
-                blocks[said["index"]] = heard.calls[-1] if len(heard.calls) > before else None
-                if blocks[said["index"]] is not None:
-                    heard.calls[-1].text = ""
+                self._begin(said)
             case "content_block_delta":
-                _block_delta(heard, said["delta"], blocks[said["index"]])
+                _block_delta(heard, said["delta"], self._blocks[said["index"]])
             case "message_delta":
                 heard.finish = _STOPS[said["delta"]["stop_reason"]]
                 heard.stop_sequence = said["delta"].get("stop_sequence")
-                usage.update({k: v for k, v in (said.get("usage") or {}).items() if v is not None})
+                told: Json = said.get("usage") or {}
+                self.usage.update({k: v for k, v in told.items() if v is not None})
             case "message_stop":
                 heard.complete = True
             case "error":
                 heard.error = said["error"]
             case _:
                 pass
-    if usage:
-        _messages_usage(heard, usage)
-    return heard
+
+    def _begin(self, said: Json) -> None:
+        heard = self._heard
+        before = len(heard.calls)
+        _block(heard, said["content_block"])
+        is_call = len(heard.calls) > before
+        self._blocks[said["index"]] = heard.calls[-1] if is_call else None
+        if is_call:
+            heard.calls[-1].text = ""
 
 
 def _block(heard: Heard, block: Json) -> None:
