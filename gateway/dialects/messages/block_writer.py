@@ -12,6 +12,16 @@ from gateway.dialects.messages.endings import block_events
 from gateway.dialects.messages.events import event
 from gateway.dialects.messages.seal import thinking_block
 
+_DELTA = (
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%%d,'
+    b'"delta":{"type":"%s","%s":%%s}}\n\n'
+)
+_TEMPLATES: dict[type[Part], bytes] = {
+    Text: _DELTA % (b"text_delta", b"text"),
+    Thinking: _DELTA % (b"thinking_delta", b"thinking"),
+    ToolCall: _DELTA % (b"input_json_delta", b"partial_json"),
+}
+
 
 class BlockStream:
     """Takes the events of one part, and gives the events of its block once it is its turn.
@@ -20,7 +30,8 @@ class BlockStream:
     """
 
     __slots__ = (
-        "_begun", "_call_id", "_index", "_notes", "_over", "_part", "_pending", "_texts",
+        "_begun", "_call_id", "_index", "_notes", "_over", "_part", "_pending", "_template",
+        "_texts",
         "ended", "is_open", "was_told",
     )  # fmt: skip
 
@@ -34,6 +45,7 @@ class BlockStream:
         self._over = False
         self._texts: list[str] = []
         self._pending: list[dict[str, Any]] = []
+        self._template: bytes | None = None
         self._part, self._begun = _apart(part)
         if self._begun:
             self._hold(self._begun)
@@ -75,6 +87,14 @@ class BlockStream:
             case _:
                 pass
 
+    def grow(self, text: str) -> bytes | None:
+        """Return the event of a piece of text, where the block is open and nothing waits; None where it is not."""
+        template = self._template
+        if template is None or not text or self._pending:
+            return None
+        self._texts.append(text)
+        return template % (self._index, codec.encode(text))
+
     def take(self, index: int) -> list[bytes]:
         """Return what can be told now; `index` is the block's."""
         self._index = index
@@ -85,6 +105,8 @@ class BlockStream:
             out.append(self._start(self._beginning()))
         out += map(self._grow, self._pending)
         self._pending.clear()
+        if self._texts and self.is_open and not getattr(self._part, "custom", False):
+            self._template = _TEMPLATES[type(self._part)]
         if self._over and not self.ended:
             out += self._finish()
         return out
@@ -124,6 +146,7 @@ class BlockStream:
             out.append(event("content_block_stop", index=self._index))
         self.is_open = False
         self.ended = True
+        self._template = None
         return out
 
     def _seal(self, part: Thinking) -> list[bytes]:
@@ -131,7 +154,7 @@ class BlockStream:
             return []
         block = thinking_block(part)
         if block["type"] == "redacted_thinking":
-            return [self._start(block)]
+            return [] if self.is_open else [self._start(block)]
         out = [] if self.is_open else [self._start(self._beginning())]
         if block["signature"]:
             out.append(self._grow({"type": "signature_delta", "signature": block["signature"]}))

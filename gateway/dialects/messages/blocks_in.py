@@ -30,6 +30,8 @@ from gateway.dialects.messages.fields import (
 from gateway.dialects.messages.seal import OWN, read_thinking
 
 DIALECT = "anthropic_messages"
+PDF = "application/pdf"
+"""The only kind of document that the format reads from an address."""
 
 
 def read_blocks(value: object, place: str) -> tuple[Part, ...]:
@@ -138,7 +140,7 @@ def _read_document(block: Block, place: str) -> Part:
             return File(media_type=media_type, **inline, name=name, cache=mark, extra=extra)
         case "url":
             url = text_at(source.get("url"), f"{where}.url")
-            return File(url=url, name=name, cache=mark, extra=extra)
+            return File(media_type=PDF, url=url, name=name, cache=mark, extra=extra)
         case "file":
             file_id = text_at(source.get("file_id"), f"{where}.file_id")
             return File(file_id=file_id, name=name, cache=mark, extra=extra)

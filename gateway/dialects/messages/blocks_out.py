@@ -22,7 +22,7 @@ from gateway.core.message import (
     ToolResult,
 )
 from gateway.dialects.losses import Notes, refuse
-from gateway.dialects.messages.blocks_in import DIALECT
+from gateway.dialects.messages.blocks_in import DIALECT, PDF
 from gateway.dialects.messages.events import BROKEN
 
 _MAGIC = (
@@ -30,7 +30,7 @@ _MAGIC = (
     ("iVBOR", "image/png"),
     ("R0lGOD", "image/gif"),
     ("UklGR", "image/webp"),
-    ("JVBER", "application/pdf"),
+    ("JVBER", PDF),
 )
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PLAIN = re.compile(r"text/|application/(?:json|xml|x-?yaml|javascript)")
@@ -124,14 +124,14 @@ class BlockWriter:
     def _file(self, part: File) -> dict[str, Any]:
         kind = part.media_type.partition(";")[0].strip().lower()
         extra = self._rest(part.extra)
-        if part.data and kind in _PICTURES:
-            return _marked({"type": "image", "source": _picture(kind, part.data)}, part.cache)
+        if kind in _PICTURES and (part.data or part.url):
+            return self._image(Image(kind, part.data, part.url, cache=part.cache))
         block: dict[str, Any] = {"type": "document"}
         if "source" in extra:
             block["source"] = extra.pop("source")
         elif part.file_id:
             block["source"] = self._file_id(part.file_id)
-        elif part.url:
+        elif part.url and kind in {"", PDF}:
             block["source"] = {"type": "url", "url": part.url}
         else:
             block["source"] = _document(kind, part)
@@ -173,10 +173,12 @@ def _picture(media_type: str, data: str) -> dict[str, Any]:
 
 
 def _document(kind: str, part: File) -> dict[str, Any]:
+    if part.url:
+        raise refuse("part_unsupported", f"the address of a file of the type {kind}")
     if not part.data:
         return {"type": "text", "media_type": "text/plain", "data": part.text}
     kind = _kind(kind, part.data)
-    if kind == "application/pdf":
+    if kind == PDF:
         return {"type": "base64", "media_type": kind, "data": part.data}
     if _PLAIN.match(kind):
         try:

@@ -4,6 +4,9 @@ from gateway.core import codec
 from gateway.dialects.sse import frame
 
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+DELTA_HEAD = b"event: content_block_delta\ndata: {"
+"""How nearly all events of a stream begin."""
+DELTA_DATA = len(DELTA_HEAD) - 1
 BROKEN = (codec.JSONError, RecursionError)
 """What the codec raises for text that is no JSON."""
 

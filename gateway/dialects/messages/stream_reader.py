@@ -5,6 +5,7 @@ from gateway.core.errors import UpstreamError
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.messages.errors import read_error
 from gateway.dialects.messages.event_reader import EventReader
+from gateway.dialects.messages.events import DELTA_DATA, DELTA_HEAD
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 
@@ -28,6 +29,16 @@ class MessagesReader:
         self.real = False
         if self.error is not None:
             return []
+        reader = self._reader
+        if (
+            data.startswith(DELTA_HEAD)
+            and data.find(b"\n\n") == len(data) - 2
+            and not (self._buffer.held or reader.done)
+        ):
+            self.frames += 1
+            told = reader.take(data[DELTA_DATA:-2])
+            self.real, self.error, self.broken = reader.real, reader.error, reader.broken
+            return told
         block = self._buffer.take(data)
         return [told for frame in split_events(block) for told in self._take(frame)]
 

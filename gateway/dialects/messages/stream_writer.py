@@ -27,6 +27,7 @@ from gateway.dialects.messages.finishes import write_finish
 from gateway.dialects.messages.usage import write_usage
 from gateway.dialects.sides import Told
 
+_NOWHERE = -1
 _AT_THE_END = ("stop_details", "container", "context_management")
 
 
@@ -38,7 +39,7 @@ class MessagesWriter:
     """
 
     __slots__ = (
-        "_began", "_blocks", "_choice", "_current", "_finish", "_next", "_notes", "_refusals",
+        "_at", "_began", "_blocks", "_choice", "_current", "_finish", "_next", "_notes", "_refusals",
         "_started", "_told", "_usage", "_waiting",
     )  # fmt: skip
 
@@ -52,6 +53,7 @@ class MessagesWriter:
         self._blocks: dict[int, BlockStream] = {}
         self._waiting: list[int] = []
         self._current: BlockStream | None = None
+        self._at = _NOWHERE
         self._refusals: dict[int, list[str]] = {}
         self._finish = Finished(0, "stop")
         self._next = 0
@@ -66,6 +68,12 @@ class MessagesWriter:
         """Return the bytes for these events."""
         out: list[bytes] = []
         for told in events:
+            if type(told) is Delta and told.at == self._at and told.choice == self._choice:
+                assert self._current is not None  # noqa: S101  whose place it is
+                frame = self._current.grow(told.text)
+                if frame is not None:
+                    out.append(frame)
+                    continue
             match told:
                 case Began():
                     self._began = told
@@ -139,10 +147,11 @@ class MessagesWriter:
                 if not current.ended:
                     return
                 self._next += current.was_told
-                self._current = None
+                self._current, self._at = None, _NOWHERE
             if not self._waiting:
                 return
-            self._current = self._blocks[self._waiting.pop(0)]
+            self._at = self._waiting.pop(0)
+            self._current = self._blocks[self._at]
             out += self._current.take(self._next)
 
     def _end(self, extra: dict[str, Any]) -> list[bytes]:

@@ -12,16 +12,14 @@ from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.messages.errors import read_error
-from gateway.dialects.messages.events import BROKEN
+from gateway.dialects.messages.events import BROKEN, DELTA_DATA, DELTA_HEAD
 from gateway.dialects.messages.usage import Counts
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 FINISHED = -1
 """Stands among the open blocks once the end of the message was told, so that it is not told twice."""
-_HEAD = b"event: content_block_delta\ndata: {"
-_DATA = len(_HEAD) - 1
 _BLANK = b"\n\n"
-_NEXT = _BLANK + _HEAD[:-1]
+_NEXT = _BLANK + DELTA_HEAD[:-1]
 
 
 class _Delta(codec.Struct, gc=False):
@@ -91,9 +89,9 @@ class MessagesWatcher:
 
     def feed(self, data: bytes) -> bytes:
         """Return what may go to the client now: whole events only."""
-        if self._quick and data.startswith(_HEAD):
+        if self._quick and data.startswith(DELTA_HEAD):
             try:
-                _delta(data[_DATA:])
+                _delta(data[DELTA_DATA:])
             except BROKEN:
                 return self._feed_slowly(data)
             if data[-2:] == _BLANK:
@@ -122,9 +120,9 @@ class MessagesWatcher:
     @staticmethod
     def _count_plain(block: bytes) -> int:
         """Return how many events a block of plain deltas holds; 0 when it holds anything else."""
-        if not block.startswith(_HEAD):
+        if not block.startswith(DELTA_HEAD):
             return 0
-        parts = block[_DATA:].split(_NEXT)
+        parts = block[DELTA_DATA:].split(_NEXT)
         try:
             for part in parts:
                 _delta(part)

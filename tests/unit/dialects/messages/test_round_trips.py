@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core import codec
 from gateway.core.answer import Answer, Collector
-from gateway.core.message import Part, Prompt, Tool, ToolCall, ToolChoice
+from gateway.core.message import File, Part, Prompt, Tool, ToolCall, ToolChoice
 from gateway.core.usage import Usage
 from gateway.dialects.base import StreamRules
 from gateway.dialects.losses import Notes
@@ -28,6 +28,8 @@ SEEDS = range(150)
 def _compact(part: Part) -> Part:
     if isinstance(part, ToolCall) and part.arguments:
         return codec.replace(part, arguments=codec.encode(codec.decode(part.arguments)).decode())
+    if isinstance(part, File) and part.url:
+        return codec.replace(part, media_type="application/pdf")
     return part
 
 

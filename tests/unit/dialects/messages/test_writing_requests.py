@@ -198,6 +198,7 @@ def data(text: str) -> str:
         (File(data="JVBERi0x"), {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}),
         (File("text/csv", data=data("a,b")), {"type": "text", "media_type": "text/plain", "data": "a,b"}),
         (File("image/png", data="iVBORw0K"), {"type": "base64", "media_type": "image/png", "data": "iVBORw0K"}),
+        (File("image/png", url="https://example.com/a"), {"type": "url", "url": "https://example.com/a"}),
         (File(text="plain"), {"type": "text", "media_type": "text/plain", "data": "plain"}),
         (File(url="https://example.com/a"), {"type": "url", "url": "https://example.com/a"}),
     ],
@@ -219,6 +220,7 @@ def test_pictures_and_files_are_sent(part: Part, source: Json) -> None:
         Image(file_id="file-1"),
         File(file_id="file-1"),
         File("application/msword", data="AAAA"),
+        File("video/mp4", url="https://example.com/a.mp4"),
         File("text/plain", data="no base64"),
     ],
 )
