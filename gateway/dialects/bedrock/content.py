@@ -69,6 +69,9 @@ class Content:
                 turns.append({"role": role, "content": blocks})
         for turn in turns:
             _name_documents(turn["content"])
+        if turns and turns[-1]["role"] == "assistant" and "text" in turns[-1]["content"][-1]:
+            # The beginning of an answer must not end in blanks.
+            turns[-1]["content"][-1]["text"] = turns[-1]["content"][-1]["text"].rstrip()
         return turns
 
     def marks(self, mark: CacheMark | None) -> tuple[Block, ...]:

@@ -11,6 +11,7 @@ from gateway.dialects.bedrock.models import Family, family_of
 from gateway.dialects.bedrock.reasoning import Thought, write_reasoning
 from gateway.dialects.bedrock.tools import one_call_at_a_time, write_tools
 from gateway.dialects.losses import Notes, refuse
+from gateway.dialects.messages.schema_out import closed
 from gateway.dialects.sides import Facts
 
 _MODEL_FIELDS = "additionalModelRequestFields"
@@ -140,7 +141,10 @@ def _add_top_k(
 def _output(form: Format | None, effort: str, notes: Notes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if form is not None and form.kind == "schema":
-        schema: dict[str, Any] = {"schema": codec.encode(form.schema or {}).decode()}
+        closed_schema, changed = closed(form.schema or {})
+        if changed:
+            notes.lost("schema_changed", "response_format")
+        schema: dict[str, Any] = {"schema": codec.encode(closed_schema).decode()}
         if form.name:
             schema["name"] = form.name
         if form.description:

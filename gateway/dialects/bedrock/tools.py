@@ -10,11 +10,6 @@ from gateway.dialects.bedrock.models import Family
 from gateway.dialects.losses import Notes, refuse
 
 _NO_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
-_PLAIN_TEXT: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-}
 
 
 def write_tools(prompt: Prompt, family: Family, content: Content, notes: Notes) -> dict[str, Any]:
@@ -90,7 +85,11 @@ def _spec(
             raise refuse("tool_unsupported", f"tool of type {tool.kind}", param="tools")
         yield dict(tool.value)
         return
-    schema = _PLAIN_TEXT if tool.custom else tool.parameters or _NO_SCHEMA
+    if tool.custom:
+        raise refuse("tool_unsupported", f"the tool {tool.name}", param="tools")
+    schema = tool.parameters or _NO_SCHEMA
+    if "type" not in schema:
+        schema = {"type": "object", **schema}
     spec: dict[str, Any] = {"name": tool.name}
     if tool.description.strip():
         spec["description"] = tool.description

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.core import codec
 from gateway.core.message import (
+    Format,
     Message,
     Part,
     Prompt,
@@ -113,7 +114,7 @@ def _as_told(prompt: Prompt, notes: Notes) -> Prompt:
         sampling=sampling,
         parallel=False if one_call and not is_none else None,
         reasoning=Reasoning(enabled=False) if "reasoning" in lost else prompt.reasoning,
-        format=codec.replace(prompt.format, strict=None) if prompt.format else None,
+        format=_closed(prompt.format) if prompt.format else None,
     )
 
 
@@ -125,6 +126,12 @@ def _as_read(got: Prompt, prompt: Prompt) -> Prompt:
     if prompt.max_tokens is None:
         changes["max_tokens"] = None
     return codec.replace(got, **changes)
+
+
+def _closed(form: Format) -> Format:
+    return codec.replace(
+        form, strict=None, schema={**(form.schema or {}), "additionalProperties": False}
+    )
 
 
 def _tool(tool: Tool, lost: set[str]) -> Tool:
