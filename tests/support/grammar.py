@@ -160,13 +160,14 @@ def _read_delta(fields: Json | None, index: int, state: _Choice, relayed: bool) 
 
 def _read_call(call: Json, state: _Choice) -> Iterator[str]:
     place = call.get("index")
-    function: Json = call.get("function") or {}
+    kind = call.get("type", "function")
+    function: Json = call.get("custom" if kind == "custom" else "function") or {}
     if not isinstance(place, int):
         yield "a call without index"
     elif place not in state.calls:
         if place != len(state.calls):
             yield f"call {place} after {len(state.calls)}"
-        if not call.get("id") or call.get("type") != "function" or not function.get("name"):
+        if not call.get("id") or "type" not in call or not function.get("name"):
             yield f"call {place} opens without id, type and name"
         state.calls[place] = str(call.get("id"))
     elif call.get("id") not in {None, "", state.calls[place]}:

@@ -234,6 +234,7 @@ PARTS: dict[str, Callable[[Random, Can], Part]] = {
     "audio_id": lambda rng, can: Audio(id=f"audio_{word(rng)}"),
     "file_data": _file_data,
     "file_url": lambda rng, can: File(url=f"https://example.com/{word(rng)}.pdf"),
+    "pdf_url": lambda rng, can: File("application/pdf", url=f"https://example.com/{word(rng)}.pdf"),
     "file_text": lambda rng, can: File(media_type="text/plain", text=text(rng, can, empty=False)),
     "file_id": lambda rng, can: File(file_id=f"file-{word(rng)}"),
     "thinking": lambda rng, can: Thinking(text(rng, can, empty=False)),
@@ -248,7 +249,7 @@ PARTS: dict[str, Callable[[Random, Can], Part]] = {
     "opaque": lambda rng, can: can.opaque(rng),
 }
 """Every kind of part that can be drawn. Results of tools follow from the calls before them."""
-_RANKS: dict[type[Part], int] = {Thinking: 0, Text: 1, Audio: 1, Refusal: 2, ToolCall: 3}
+_RANKS: dict[type[Part], int] = {Thinking: 0, Text: 1, Audio: 2, Refusal: 3, ToolCall: 4}
 
 
 def parts(rng: Random, can: Can, kinds: frozenset[str], *, least: int = 1) -> tuple[Part, ...]:

@@ -46,21 +46,25 @@ _BASE = Grammar(
 class Manner:
     """One kind of provider.
 
-    `fields`: settings that it knows. `openai`: it knows developer messages, custom tools and choices among some
-    tools. `thinking`: where reasoning of the history stands: a member of that name, reasoning_details, `parts` of
-    the content (Mistral), or nowhere. `reasoning`: how its amount is said: effort (`reasoning_effort`), object
-    (OpenRouter), switch (`thinking`, beside an effort), flags (Alibaba). `null_content`: a message of calls alone
-    has null content, else an empty text. `documents`: how a document is written: file, address (Mistral), or not
-    at all. `strict`: it refuses members that it does not know (Mistral); a last message of the model is marked to
-    be gone on with, and one of the model stands between results and the user.
+    `fields`: settings that it knows. `openai`: it knows custom tools and choices among some tools; `developer`: it
+    knows developer messages. `thinking`: where reasoning of the history stands: a member of that name,
+    reasoning_details, `parts` of the content (Mistral), or nowhere; `wants_thinking`: with reasoning on, calls of
+    the history must come with it, be it empty. `reasoning`: how its amount is said: effort (`reasoning_effort`),
+    object (OpenRouter), switch (`thinking`, beside an effort), either (one of the two), flags (Alibaba).
+    `null_content`: a message of calls alone has null content, else an empty text. `documents`: how a document is
+    written: file, address (Mistral), or not at all. `strict`: it refuses members that it does not know (Mistral);
+    a last message of the model is marked to be gone on with, and one of the model stands between results and the
+    user.
     """
 
     fields: Fields = _OPEN
     openai: bool = False
+    developer: bool = False
+    wants_thinking: bool = False
     thinking: Literal["", "reasoning", "reasoning_content", "reasoning_details", "parts"] = (
         "reasoning_content"
     )
-    reasoning: Literal["effort", "object", "switch", "flags"] = "effort"
+    reasoning: Literal["effort", "object", "switch", "either", "flags"] = "effort"
     null_content: bool = False
     documents: Literal["", "file", "address"] = ""
     strict: bool = False
@@ -70,6 +74,7 @@ class Manner:
 _OPENAI = Manner(
     fields=_WIDE,
     openai=True,
+    developer=True,
     thinking="",
     null_content=True,
     documents="file",
@@ -80,10 +85,12 @@ _OPENAI = Manner(
         audio=True,
         files=True,
         call_ids=NameRules(r"[ -~]+", 40),
+        custom_tools=True,
     ),
 )
 _ROUTER = Manner(
     fields=_WIDE | {"top_k"},
+    developer=True,
     thinking="reasoning_details",
     reasoning="object",
     documents="file",
@@ -132,11 +139,15 @@ MANNERS: Mapping[str, Manner] = {
     ),
     "xai": Manner(fields=_SAID | {"user"}, grammar=_BASE),
     "deepseek": Manner(
-        fields=_SAID, reasoning="switch", grammar=replace(_BASE, image_urls=False, image_data=False)
+        fields=_SAID,
+        wants_thinking=True,
+        reasoning="switch",
+        grammar=replace(_BASE, image_urls=False, image_data=False),
     ),
-    "zai": Manner(fields=_SAID | {"user"}, reasoning="switch", grammar=_BASE),
+    "zai": Manner(fields=_SAID | {"user"}, reasoning="either", grammar=_BASE),
     "moonshot": Manner(
         fields=_SAID | {"prompt_cache_key", "user"},
+        wants_thinking=True,
         reasoning="switch",
         grammar=replace(_BASE, image_urls=False),
     ),

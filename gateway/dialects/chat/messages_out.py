@@ -35,18 +35,24 @@ _BETWEEN = "OK"
 """What a model says between results and the user, where something must be said."""
 
 
-def messages_out(messages: Sequence[Message], manner: Manner, notes: Notes) -> list[Json]:
-    """Write a history; raises InputError for a part that this kind of provider has no place for."""
-    writer = _Writer(manner, notes)
+def messages_out(
+    messages: Sequence[Message], manner: Manner, notes: Notes, *, thinks: bool
+) -> list[Json]:
+    """Write a history; `thinks`: reasoning is on.
+
+    Raises InputError for a part that this kind of provider has no place for.
+    """
+    writer = _Writer(manner, notes, thinks=thinks and manner.wants_thinking)
     for place, message in enumerate(messages):
         writer.write(message, is_last=place == len(messages) - 1)
     return writer.out
 
 
 class _Writer:
-    __slots__ = ("_manner", "_notes", "out")
+    __slots__ = ("_manner", "_notes", "_thinks", "out")
 
-    def __init__(self, manner: Manner, notes: Notes) -> None:
+    def __init__(self, manner: Manner, notes: Notes, *, thinks: bool) -> None:
+        self._thinks = thinks
         self.out: list[Json] = []
         self._manner = manner
         self._notes = notes
@@ -61,7 +67,7 @@ class _Writer:
         if self._manner.strict and after_results and message.role != "assistant":
             self.out.append({"role": "assistant", "content": _BETWEEN})
         role = message.role
-        if role == "developer" and not self._manner.openai:
+        if role == "developer" and not self._manner.developer:
             role = "system"
         if role == "assistant":
             written = self._assistant(message)
@@ -180,6 +186,8 @@ class _Writer:
             self._think(written, thoughts)
         if calls:
             written["tool_calls"] = calls
+            if self._thinks and not thoughts:
+                written["reasoning_content"] = ""
         return written
 
     def _think(self, message: Json, thoughts: Sequence[Thinking]) -> None:

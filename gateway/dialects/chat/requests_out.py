@@ -28,7 +28,9 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     Raises InputError for what must not be lost: tools that another provider runs.
     """
     manner = manner_of(facts.kind)
-    body: dict[str, Any] = {"messages": messages_out(prompt.messages, manner, notes)}
+    reasoning = _settled(prompt, manner, notes)
+    thinks = reasoning is not None and reasoning.enabled is not False
+    body: dict[str, Any] = {"messages": messages_out(prompt.messages, manner, notes, thinks=thinks)}
     tools, choice = _allowed(prompt, manner)
     if tools:
         body["tools"] = [_tool(tool, at, manner) for at, tool in enumerate(tools)]
@@ -38,8 +40,8 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         body[_limit(facts)] = prompt.max_tokens
     if prompt.format is not None:
         body["response_format"] = _format(prompt)
-    if prompt.reasoning is not None:
-        body.update(_reasoning(prompt.reasoning, manner, notes))
+    if reasoning is not None:
+        body.update(_reasoning(reasoning, manner, notes))
     _add_settings(body, prompt, manner, notes)
     for name, value in prompt.extra.items():
         if prompt.origin == ORIGIN:
@@ -47,6 +49,16 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         else:
             notes.lost("field_unknown", name)
     return {name: codec.raw(value) for name, value in body.items()}
+
+
+def _settled(prompt: Prompt, manner: Manner, notes: Notes) -> Reasoning | None:
+    """Return how much to think: a forced call goes before it where both are not taken together (DeepSeek)."""
+    reasoning, choice = prompt.reasoning, prompt.choice
+    forced = prompt.tools and choice is not None and choice.mode in {"required", "named"}
+    if reasoning is None or reasoning.enabled is False or not forced or not manner.wants_thinking:
+        return reasoning
+    notes.lost("value_changed", "reasoning")
+    return Reasoning(enabled=False)
 
 
 def _limit(facts: Facts) -> str:
@@ -165,10 +177,10 @@ def _reasoning(reasoning: Reasoning, manner: Manner, notes: Notes) -> dict[str, 
     match manner.reasoning:
         case "object":
             return {"reasoning": _reasoning_object(reasoning)} if reasoning != Reasoning() else {}
-        case "switch":
+        case "switch" | "either":
             if reasoning.budget is not None:
                 notes.lost("value_changed", "reasoning budget")
-            on = not off and (reasoning.enabled or effort)
+            on = not off and (reasoning.enabled or (effort and manner.reasoning == "switch"))
             switch = {"type": "disabled" if off else "enabled"} if off or on else None
             more = {"reasoning_effort": effort} if effort and not off else {}
             return {"thinking": switch, **more} if switch else more
