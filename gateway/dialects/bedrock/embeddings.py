@@ -9,7 +9,6 @@ from gateway.core import codec
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
-from gateway.dialects.bedrock.answers import NAME
 from gateway.dialects.bedrock.models import family_of
 from gateway.dialects.cohere.embeddings import CohereEmbeddings
 from gateway.dialects.embedding import Asked, Embedded, complete, note_extra, texts_of
@@ -58,7 +57,7 @@ class _Form:
 class BedrockEmbeddings:
     """See `dialects.embedding.EmbeddingTarget`: Titan, Nova and Cohere; the answer tells which of them gave it."""
 
-    name = NAME
+    name = "bedrock"
 
     def most_inputs(self, model: str) -> int:
         """Return how many texts one call may hold: one at Amazon's models."""
