@@ -4,7 +4,7 @@
 the log alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.core.status import Status
@@ -158,13 +158,14 @@ class GatewayError(Exception):
     `classified` False: nothing tells what kind of failure it is (always retried, never failed over). `reason` is
     `context` or `content_policy` where a provider refused a request for what it holds, `quota` where its money is
     out. `transport`: the connection failed, not the request. `spent`: a layer has repeated the call as often as
-    it may.
+    it may. `open_choices`: those of the stream that it ended, as its watcher knows them.
     """
 
     classified = True
     reason = ""
     transport = False
     spent = False
+    open_choices: Sequence[int] = ()
 
     def __init__(
         self,

@@ -153,7 +153,10 @@ class Message(codec.Struct, frozen=True):
 
 
 class Tool(codec.Struct, frozen=True):
-    """A function the caller offers. `parameters` is a JSON Schema, None for none. `format`: of a custom tool."""
+    """A function the caller offers. `parameters` is a JSON Schema, None for none. `format`: of a custom tool.
+
+    A grammar stands in an object of its own: {type: grammar, grammar: {syntax, definition}}.
+    """
 
     name: str
     description: str = ""

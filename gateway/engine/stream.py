@@ -97,6 +97,7 @@ class EventStream:
             data = await self._pull()
         except GatewayError as error:
             self._outcome = error.code
+            error.open_choices = self._watcher.open_choices
             raise
         except asyncio.CancelledError:
             self._outcome = ""

@@ -14,7 +14,7 @@ from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredact
 from gateway.dialects.openai_classes import error_class
 from gateway.dialects.openai_errors import read_error, render_error, render_provider_error
 from gateway.dialects.responses.answers import check_answer
-from gateway.dialects.responses.failures import error_frame
+from gateway.dialects.responses.failures import as_failed
 from gateway.dialects.responses.ids import item_id, new_base
 from gateway.dialects.responses.response import ending, head_of
 from gateway.dialects.responses.script import Script, Unfinished
@@ -38,8 +38,8 @@ class OpenAIResponses:
         return render_error(error, request_id)
 
     def render_stream_error(self, error: GatewayError, request_id: str) -> bytes:
-        """Return the event that ends a stream honestly."""
-        return error_frame(render_error(error, request_id), 0)
+        """Return the events that end a stream honestly."""
+        return as_failed(render_error(error, request_id), error.open_choices)
 
     def render_provider_error(
         self, said: ProviderError, error: GatewayError, request_id: str
@@ -50,8 +50,8 @@ class OpenAIResponses:
     def render_provider_stream_error(
         self, said: ProviderError, error: GatewayError, request_id: str
     ) -> bytes:
-        """Return the event that ends a stream with what the provider said."""
-        return error_frame(render_provider_error(said, error), 0)
+        """Return the events that end a stream with what the provider said."""
+        return as_failed(render_provider_error(said, error), error.open_choices)
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read a provider's error answer of any shape."""

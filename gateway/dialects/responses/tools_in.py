@@ -55,11 +55,19 @@ def _tool(tool: Json, at: str) -> Tool | ServerTool:
             a_name(tool.get("name"), f"{at}.name"),
             maybe_text(tool.get("description"), f"{at}.description"),
             custom=True,
-            format=maybe_object(tool.get("format"), f"{at}.format"),
+            format=_format_of_text(maybe_object(tool.get("format"), f"{at}.format")),
             cache=mark_of(tool, at),
             extra=rest_of(tool, _CUSTOM),
         )
     return ServerTool(ORIGIN, kind, tool)
+
+
+def _format_of_text(form: Json | None) -> Json | None:
+    """Return the format of a custom tool with its grammar in an object of its own, as chat completions have it."""
+    if form is None or form.get("type") != "grammar" or "grammar" in form:
+        return form
+    grammar = {name: value for name, value in form.items() if name != "type"}
+    return {"type": "grammar", "grammar": grammar}
 
 
 def _nested(tool: Json, at: str) -> Json:

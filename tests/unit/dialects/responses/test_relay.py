@@ -38,12 +38,12 @@ def delta(text: str, number: int = 4) -> bytes:
 
 
 def end(status: str, number: int = 9, **fields: Any) -> bytes:
-    response = {"id": "resp_1", "status": status, "output": [], "usage": COUNTS, **fields}
+    response: Json = {"id": "resp_1", "status": status, "output": [], "usage": COUNTS, **fields}
     return event(f"response.{status}", number, response=response)
 
 
 CREATED = event("response.created", response={"id": "resp_1", "output": []})
-ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+ITEM: Json = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
 ADDED = event("response.output_item.added", 1, item=ITEM, output_index=0)
 PART = event(
     "response.content_part.added",
@@ -240,7 +240,7 @@ def test_an_event_that_is_too_large_is_refused() -> None:
 @pytest.mark.bug("K37", "K04")
 def test_a_relayed_stream_may_be_ended_after_any_event_in_full_grammar() -> None:
     rng = Random(41)
-    for _ in range(25):
+    for _ in range(12):
         writer = CALLER.writer(told(), Notes())
         whole = writer.write(events(rng, answer(rng, CAN)))
         ends = [at + 2 for at in range(len(whole)) if whole[at : at + 2] == b"\n\n"][:-1]
@@ -269,6 +269,28 @@ def test_an_error_inside_of_a_stream_is_what_clients_raise_on() -> None:
     assert own["error"]["code"] == own["code"] == "upstream_truncated"
     assert theirs["error"] == {"message": "Too many.", "code": "slow_down"}
     assert (theirs["message"], theirs["code"], theirs["param"]) == ("Too many.", "slow_down", None)
+
+
+@pytest.mark.bug("K37", "B123")
+def test_a_stream_that_fails_goes_on_counting_and_tells_the_failed_response() -> None:
+    rng = Random(42)
+    for relayed in (True, False) * 8:
+        writer = CALLER.writer(told(), Notes())
+        found = events(rng, answer(rng, CAN))
+        out = writer.write(found[: rng.randrange(1, len(found))])
+        error = GatewayError("upstream_truncated")
+        error.open_choices = writer.open_choices
+        if relayed:
+            watched = watcher()
+            watched.feed(out)
+            error.open_choices = watched.open_choices
+
+        out += DIALECT.render_stream_error(error, "req_1")
+
+        assert breaches(out) == []
+        last = events_in(out)[-1]["response"]
+        assert last["status"] == "failed"
+        assert last["error"]["code"] == "upstream_truncated"
 
 
 @pytest.mark.parametrize(

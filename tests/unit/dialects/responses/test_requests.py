@@ -146,7 +146,10 @@ def test_what_codex_sends_is_read_and_written_again() -> None:
     assert asked.stream
     assert asked.extra == {}
     assert asked.tools[1] == Tool(
-        "apply_patch", "Edits files", custom=True, format=CODEX["tools"][1]["format"]
+        "apply_patch",
+        "Edits files",
+        custom=True,
+        format={"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /.+/"}},
     )
     assert asked.tools[2] == ServerTool(TARGET.name, "web_search", CODEX["tools"][2])
     fitted = fit(asked, TARGET.grammar(FACTS), notes)
