@@ -5,7 +5,7 @@ It looks, in a thread, at environment, profiles, single sign-on, web identity, c
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -24,7 +24,10 @@ _CONNECT_S, _READ_S = 3, 5
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """Where and as whom to sign; without keys botocore's own chain finds them. `role_arn`: a role to take on."""
+    """Where and as whom to sign; without a region it is the address's, without keys botocore's own chain finds them.
+
+    `role_arn`: a role to take on with them.
+    """
 
     region: str
     access_key_id: str = ""
@@ -68,15 +71,16 @@ def _botocore() -> _Botocore:
 class AwsSigner:
     """See `door.Signer`: signs method, path, host, type and body of each request; about 150 us of CPU."""
 
-    __slots__ = ("_botocore", "_host", "_keys", "_settings")
+    __slots__ = ("_botocore", "_host", "_keys", "_region", "_service")
 
     def __init__(self, settings: AwsSettings, base_url: str, keys: Keys | None = None) -> None:
-        if not settings.region:
+        self._region = settings.region or region_of(base_url)
+        if not self._region:
             raise ValueError("signing for AWS needs a region")
         self._botocore = _botocore()
-        self._settings = settings
+        self._service = settings.service
         self._host = Origin.parse(base_url).host_header.decode()
-        self._keys = keys or Keys(_source(settings))
+        self._keys = keys or Keys(_source(replace(settings, region=self._region)))
 
     async def headers(
         self, method: bytes, target: bytes, headers: Headers, body: Body, deadline: float
@@ -107,7 +111,7 @@ class AwsSigner:
         url = f"https://{self._host}{target.decode('ascii')}"
         request = parts.request(method.decode(), url, headers=signed, data=body)
         frozen = parts.keys(keys.access_key, keys.secret_key, keys.token or None)
-        parts.auth(frozen, self._settings.service, self._settings.region).add_auth(request)
+        parts.auth(frozen, self._service, self._region).add_auth(request)
         made = cast("_Request", request).headers
         return tuple(
             (name.lower().encode(), value.encode("latin-1"))

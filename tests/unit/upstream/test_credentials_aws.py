@@ -135,9 +135,13 @@ async def test_a_body_that_is_still_coming_is_refused() -> None:
         await aws_signer(settings(), BASE).headers(b"POST", b"/", (), coming(), 1.0)
 
 
-def test_a_signer_needs_a_region() -> None:
+async def test_the_region_is_the_one_named_or_that_of_the_address() -> None:
+    made = await signed(aws_signer(settings(region=""), BASE), b"/x")
+    assert "/us-east-1/bedrock/" in made["authorization"]
+    made = await signed(aws_signer(settings(region="eu-west-1"), BASE), b"/x")
+    assert "/eu-west-1/bedrock/" in made["authorization"]
     with pytest.raises(ValueError, match="region"):
-        aws_signer(settings(region=""), BASE)
+        aws_signer(settings(region=""), "http://127.0.0.1:1")
 
 
 def test_secrets_are_not_shown() -> None:
