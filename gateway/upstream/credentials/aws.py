@@ -24,7 +24,7 @@ _CONNECT_S, _READ_S = 3, 5
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """Where and as whom to sign; without a region it is the address's, without keys botocore's own chain finds them.
+    """Where and as whom to sign; a region not named is the address's, keys not named are looked for.
 
     `role_arn`: a role to take on with them.
     """
