@@ -22,7 +22,7 @@ from gateway.core import codec
 from gateway.core.ports import StoredKey
 from gateway.core.status import Status
 from gateway.dialects.base import Redactor, StreamRules
-from gateway.dialects.registry import DIALECTS, TARGETS
+from gateway.dialects.registry import TARGETS
 from gateway.providers.base import Provider
 from gateway.providers.registry import PROVIDERS
 from gateway.upstream.client import Client, Endpoint, EndpointSpec, Timeouts
@@ -105,7 +105,7 @@ class Compiler:
             base_path=urlsplit(base_url).path.rstrip("/"),
             api_version=entry.api_version or "",
             keys=tuple(self._key(name, entry, row, base_url, secret) for secret in secrets),
-            dialect=DIALECTS.get(row.dialect) or TARGETS[row.dialect],
+            dialect=TARGETS[row.dialect or "openai_chat"],
             rules=rules,
             hidden_rules=replace(rules, hide_usage=True),
             status_map={int(http): Status[word] for http, word in entry.status_map.items()},

@@ -6,6 +6,7 @@ from gateway.chain.plan import Model, Target
 from gateway.core import call, codec
 from gateway.core.call import Run
 from gateway.dialects.embedding_translation import EmbeddingTranslation
+from gateway.dialects.rerank_translation import RerankTranslation
 from gateway.dialects.sides import TargetSide
 from gateway.dialects.translation import Translation
 from gateway.dialects.wires import EVENTS, Wrapping
@@ -30,7 +31,7 @@ class Outgoing(NamedTuple):
     body: Body
     watched: bool = False
     hide_usage: bool = False
-    translation: Translation | EmbeddingTranslation | None = None
+    translation: Translation | EmbeddingTranslation | RerankTranslation | None = None
     side: TargetSide | None = None
     wrapping: Wrapping | None = None
     streams: frozenset[bytes] = _EVENTS

@@ -16,6 +16,8 @@ from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.losses import Notes
 from gateway.dialects.opaque import restore, sealed_of, wanted
 from gateway.dialects.registry import CALLERS, TARGETS
+from gateway.dialects.rerank import form_of
+from gateway.dialects.rerank_translation import write_rerank
 from gateway.dialects.sides import Facts, Told
 from gateway.dialects.translation import write
 from gateway.dialects.wires import WIRES, Wire, Wrapping
@@ -38,6 +40,8 @@ async def plan(
     dialect = cast("Dialect", run.dialect)
     if run.endpoint == "embeddings":
         return _embed(run, target, original, name, wire)
+    if run.endpoint == "rerank":
+        return _rank(run, target, original, name)
     stream = run.stream and not run.needs.whole
     facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
     traits = WIRES[wire]
@@ -75,6 +79,17 @@ def _embed(run: Run, target: Target, original: JsonOriginal, name: str, wire: st
     body, path = _finish(run, target, facts, wire, fields, side.path(name))
     warn(run, notes.warnings)
     outgoing = _outgoing(target.account.row.headers, target.account.row.dialect, path, body)
+    return outgoing._replace(translation=back)
+
+
+def _rank(run: Run, target: Target, original: JsonOriginal, name: str) -> Outgoing:
+    notes, row = Notes(), target.account.row
+    fields, back = write_rerank(original.fields, row.kind, run.asked, run.request_id, notes)
+    facts = Facts(row.kind, name)
+    path = form_of(row.kind).path
+    body, path = _finish(run, target, facts, "openai_chat", fields, path)
+    warn(run, notes.warnings)
+    outgoing = _outgoing(row.headers, row.dialect or "openai_chat", path, body)
     return outgoing._replace(translation=back)
 
 

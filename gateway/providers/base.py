@@ -48,8 +48,9 @@ class Provider:
     `paths` is plain (base, endpoint), or azure (a deployment in the path, `api-version` in the query).
     `endpoints` are relayed as they come. `dialect` is the format that other questions are translated to, "" for
     none; `wires` are exceptions: (part of a model's name, endpoint or "", format). `embedding` is the format of
-    embeddings where it is not OpenAI's. `headers` go with every call. `signs`: how requests are signed where no key
-    is configured: aws or google. A `base_url` may hold `{region}` and `{project}`.
+    embeddings where it is not OpenAI's. `headers` go with every call. `signs`: how requests are signed
+    where no key is configured: aws or google. `reranks`: it ranks documents in a form of its own
+    (`dialects.rerank`). A `base_url` may hold `{region}` and `{project}`.
     """
 
     kind: str
@@ -68,13 +69,15 @@ class Provider:
     embedding: str = ""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     signs: str = ""
+    reranks: bool = False
     offers: frozenset[str] = field(init=False, default_factory=frozenset[str])
 
     def __post_init__(self) -> None:
         """Work out what every call would ask for."""
-        more = ({"embeddings"} if self.embedding else set[str]()) | (
-            QUESTIONS if self.dialect else set[str]()
+        more = ({"rerank"} if self.reranks else set[str]()) | (
+            {"embeddings"} if self.embedding else set[str]()
         )
+        more |= QUESTIONS if self.dialect else set[str]()
         object.__setattr__(self, "offers", self.endpoints | more)
 
     def speaking(self, dialect: str) -> "Provider":
@@ -96,6 +99,8 @@ class Provider:
                 return wire
         if endpoint in self.endpoints:
             return ""
+        if endpoint == "rerank":
+            return endpoint
         return self.embedding if endpoint == "embeddings" else self.dialect
 
     def address(self, region: str | None, project: str | None) -> str:

@@ -135,7 +135,8 @@ _ROWS = (
         summary="Together AI",
         base_url="https://api.together.xyz/v1",
         key_variable="TOGETHER_API_KEY",
-        endpoints=_TEXT | {"embeddings", "images", "audio", "rerank"},
+        endpoints=_TEXT | {"embeddings", "images", "audio"},
+        reranks=True,
         quirks=Quirks(rename=_OLD_LIMIT, usage_at="finish"),
     ),
     Provider(
@@ -143,7 +144,8 @@ _ROWS = (
         summary="Fireworks AI",
         base_url="https://api.fireworks.ai/inference/v1",
         key_variable="FIREWORKS_API_KEY",
-        endpoints=_TEXT | {"embeddings", "rerank"},
+        endpoints=_TEXT | {"embeddings"},
+        reranks=True,
         quirks=Quirks(rename=_OLD_LIMIT, usage_at="finish"),
     ),
     Provider(
@@ -232,7 +234,8 @@ _ROWS = (
         summary="llama.cpp's server",
         base_url="http://127.0.0.1:8080/v1",
         key_variable="",
-        endpoints=_LOCAL | {"rerank"},
+        endpoints=_LOCAL,
+        reranks=True,
         needs_key=False,
     ),
     Provider(
@@ -240,7 +243,8 @@ _ROWS = (
         summary="vLLM's server",
         base_url="http://127.0.0.1:8000/v1",
         key_variable="",
-        endpoints=_LOCAL | _RESPONSES | {"rerank", "audio"},
+        endpoints=_LOCAL | _RESPONSES | {"audio"},
+        reranks=True,
         needs_key=False,
     ),
     Provider(
@@ -248,7 +252,8 @@ _ROWS = (
         summary="SGLang's server",
         base_url="http://127.0.0.1:30000/v1",
         key_variable="",
-        endpoints=_LOCAL | {"rerank"},
+        endpoints=_LOCAL,
+        reranks=True,
         needs_key=False,
     ),
     Provider(
@@ -268,6 +273,7 @@ _ROWS = (
         endpoints=frozenset(),
         dialect="cohere_v2",
         embedding="cohere_v2",
+        reranks=True,
     ),
     Provider(
         kind="cohere_compatible",
@@ -329,6 +335,24 @@ _ROWS = (
         dialect="ollama",
         embedding="ollama",
         needs_key=False,
+    ),
+    Provider(
+        kind="jina",
+        summary="Jina AI: embeddings and ranking",
+        base_url="https://api.jina.ai/v1",
+        key_variable="JINA_API_KEY",
+        endpoints=frozenset({"embeddings"}),
+        dialect="",
+        reranks=True,
+    ),
+    Provider(
+        kind="voyage",
+        summary="Voyage AI: embeddings and ranking",
+        base_url="https://api.voyageai.com/v1",
+        key_variable="VOYAGE_API_KEY",
+        endpoints=frozenset({"embeddings"}),
+        dialect="",
+        reranks=True,
     ),
     Provider(
         kind="echo",

@@ -2,7 +2,8 @@
 
 from gateway.server.exchange import Exchange
 
-_ALIVE = frozenset({b"/livez", b"/healthz", b"/health/liveliness"})
+_ALIVE = frozenset({b"/livez", b"/healthz", b"/health/liveliness", b"/api/hello"})
+"""`/api/hello` is what coding assistants ask before their first call."""
 _READY = frozenset({b"/readyz", b"/health/readiness"})
 PATHS = _ALIVE | _READY
 _METHODS = frozenset({"GET", "HEAD"})
