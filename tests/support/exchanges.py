@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gateway.providers.registry import PROVIDERS
-from tests.support.recordings import folder
+from tests.support.recordings import bytes_of, folder, is_object
 
 Json = dict[str, Any]
 KINDS = ("chat", "messages", "responses", "generateContent", "converse")
@@ -49,6 +49,11 @@ class Exchange:
         return bool(self.raw["stream"]) and self.status < 400
 
     @property
+    def body(self) -> bytes:
+        """What the provider sent."""
+        return bytes_of(self.raw["response"])
+
+    @property
     def expect(self) -> Json:
         return self.raw.get("expect") or {}
 
@@ -84,7 +89,7 @@ class Exchange:
                 name = path.partition(mark)[2].partition("/")[0]
                 return unquote(name.rpartition(":")[0] if mark == "/models/" else name)
         body = self.raw["request"].get("body")
-        named = body.get("model") if isinstance(body, dict) else None
+        named = body.get("model") if is_object(body) else None
         return str(named or self.raw.get("model") or "unknown")
 
     @property
@@ -108,7 +113,7 @@ class Exchange:
 
     @property
     def api_version(self) -> str | None:
-        query = self.raw["request"].get("query") or []
+        query: list[list[str]] = self.raw["request"].get("query") or []
         return next((value for name, value in query if name == "api-version"), None)
 
     def entry(self, base_url: str) -> Json:

@@ -55,7 +55,7 @@ class Recording:
     @property
     def body(self) -> bytes:
         """What the provider sent."""
-        return _bytes_of(self.raw["response"])
+        return bytes_of(self.raw["response"])
 
     @property
     def content_type(self) -> str:
@@ -104,7 +104,8 @@ class Recording:
         return is_object(options) and options.get("include_usage") is True
 
 
-def _bytes_of(side: Mapping[str, Any]) -> bytes:
+def bytes_of(side: Mapping[str, Any]) -> bytes:
+    """Return the body of one side of an exchange."""
     encoding, body = side["encoding"], side["body"]
     if encoding == "none" or body is None:
         return b""
