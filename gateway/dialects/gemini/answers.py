@@ -32,7 +32,7 @@ from gateway.core.message import (
     ToolCall,
 )
 from gateway.core.usage import Usage
-from gateway.dialects.gemini.grounding import citations_of
+from gateway.dialects.gemini.grounding import Sources
 from gateway.dialects.gemini.parts import FORMATS
 from gateway.dialects.gemini.wire import Candidate, Response
 
@@ -120,6 +120,7 @@ class _Choice:
         "_index",
         "_is_sealed",
         "_open",
+        "_sources",
         "_text",
         "native",
     )
@@ -132,6 +133,7 @@ class _Choice:
         self._calls = 0
         self._open: type[Part] | None = None
         self._is_sealed = False
+        self._sources = Sources()
         self._text = ""
         self._from = 0
 
@@ -143,13 +145,14 @@ class _Choice:
             weights = candidate.logprobs_result.written()
             if weights:
                 events.append(Weighed(self._index, weights))
-        self._ground(candidate, events)
+        self._sources.add(candidate)
         if candidate.finish_reason:
             self.native = candidate.finish_reason
         return events
 
     def finish(self) -> list[Event]:
         events: list[Event] = []
+        self._cite(events)
         self._close(events)
         native = self.native or ""
         finish = "tool_calls" if self._calls else _ENDS.get(native, _BLOCKED)
@@ -225,20 +228,16 @@ class _Choice:
             events.append(PartEnded(self._index, self._at))
             self._open = None
 
-    def _ground(self, candidate: Candidate, events: list[Event]) -> None:
+    def _cite(self, events: list[Event]) -> None:
         """Tell where the text comes from; what was searched for stays an item of the provider's own."""
-        found = citations_of(candidate.grounding_metadata, candidate.citation_metadata, self._text)
+        found = self._sources.citations(self._text)
         if found and self._open is not Text:
             self._begin(Text(""), events)
         events.extend(
             Cited(self._index, self._at, _within(citation, self._from)) for citation in found
         )
-        for kind, value in (
-            ("groundingMetadata", candidate.grounding_metadata),
-            ("urlContextMetadata", candidate.url_context_metadata),
-        ):
-            if value:
-                self._whole(Opaque(ORIGIN, kind, value), events)
+        for kind, value in self._sources.items():
+            self._whole(Opaque(ORIGIN, kind, value), events)
 
 
 def _within(citation: Citation, begin: int) -> Citation:

@@ -1,6 +1,6 @@
 """What a history must be for a model of Google's, as data."""
 
-from functools import cache
+from functools import lru_cache
 
 from gateway.dialects.gemini.families import Family
 from gateway.dialects.gemini.paths import VERTEX
@@ -43,7 +43,7 @@ _FORMATS = frozenset(
 _FIRST_WITH_URLS = (2, 5)
 
 
-@cache
+@lru_cache(maxsize=64)
 def grammar_of(kind: str, family: Family) -> Grammar:
     """Return the grammar of a family: results of one turn in one content, system apart, the user last (K33)."""
     fetches = kind == VERTEX or family.version >= _FIRST_WITH_URLS

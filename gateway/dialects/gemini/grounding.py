@@ -5,22 +5,45 @@ from typing import Any, cast
 
 from gateway.core import codec
 from gateway.core.message import Citation
+from gateway.dialects.gemini.wire import Candidate
 
 _ORIGIN = "gemini"
 _SOURCES = ("web", "retrievedContext", "maps", "image")
 
 
-def citations_of(
-    grounding: Mapping[str, Any] | None, citations: Mapping[str, Any] | None, text: str
-) -> list[Citation]:
-    """Return every citation of an answer; `text` is all it said so far, which the offsets count."""
-    found: list[Citation] = []
-    if grounding:
-        found += _supports(grounding, text)
-    if citations:
-        listed = citations.get("citations") or citations.get("citationSources")
-        found += (_citation(item, text) for item in _objects(listed))
-    return found
+class Sources:
+    """What the pieces of one answer said of its sources: a later piece completes an earlier one."""
+
+    __slots__ = ("_citations", "_grounding", "_urls")
+
+    def __init__(self) -> None:
+        self._grounding: dict[str, Any] = {}
+        self._urls: dict[str, Any] = {}
+        self._citations: list[Mapping[str, Any]] = []
+
+    def add(self, candidate: Candidate) -> None:
+        """Take what the next piece says."""
+        if candidate.grounding_metadata:
+            self._grounding.update(candidate.grounding_metadata)
+        if candidate.url_context_metadata:
+            self._urls.update(candidate.url_context_metadata)
+        cited = candidate.citation_metadata
+        if cited:
+            listed = cited.get("citations") or cited.get("citationSources")
+            self._citations += (each for each in _objects(listed) if each not in self._citations)
+
+    def citations(self, text: str) -> list[Citation]:
+        """Return every citation; `text` is all that was said, which the offsets count."""
+        found = list(_supports(self._grounding, text))
+        found += (_citation(item, text) for item in self._citations)
+        return found
+
+    def items(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield what else is known, by its name."""
+        if self._grounding:
+            yield "groundingMetadata", self._grounding
+        if self._urls:
+            yield "urlContextMetadata", self._urls
 
 
 def _supports(grounding: Mapping[str, Any], text: str) -> Iterator[Citation]:

@@ -224,14 +224,16 @@ def test_offsets_of_citations_count_characters_of_their_part() -> None:
         ],
     }
     cited: Json = {"citations": [{"startIndex": 0, "endIndex": 3, "uri": "https://example.org/"}]}
+    queries: Json = {"webSearchQueries": ["q"]}
     answer = streamed(
-        piece({"text": "ün"}),
-        piece({"text": " 日本"}),
+        piece({"text": "ün"}, groundingMetadata=queries, citationMetadata=cited),
+        piece({"text": " 日本"}, urlContextMetadata={"urlMetadata": []}),
         piece(finishReason="STOP", groundingMetadata=grounding, citationMetadata=cited),
     )
 
-    text, opaque = answer.choices[0].parts
-    assert opaque == Opaque("gemini", "groundingMetadata", grounding)
+    text, opaque, urls = answer.choices[0].parts
+    assert opaque == Opaque("gemini", "groundingMetadata", {**queries, **grounding})
+    assert urls == Opaque("gemini", "urlContextMetadata", {"urlMetadata": []})
     assert isinstance(text, Text)
     assert text.text == "ün 日本"
     assert [("日", 3, 4), ("", None, None), ("ün", 0, 2)] == [
