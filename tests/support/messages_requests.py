@@ -162,7 +162,7 @@ def _opaque(rng: Random) -> Opaque:
     value = {
         "type": "server_tool_use",
         "id": word(rng),
-        "name": word(rng),
+        "name": "web_search",
         "input": {"q": word(rng)},
     }
     return Opaque(DIALECT, "server_tool_use", value)

@@ -1,6 +1,7 @@
 """What families of Claude take, by the model's name; models of other makers take what all once took."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _NAME = re.compile(
@@ -34,6 +35,7 @@ class Traits(NamedTuple):
 _OTHERS = Traits()
 
 
+@lru_cache(maxsize=256)
 def traits_of(model: str) -> Traits:
     """Return what a model takes; `model` is the provider's name of it, on Vertex and Bedrock too."""
     found = _NAME.search(model.lower())

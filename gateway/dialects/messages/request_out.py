@@ -64,6 +64,8 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     if system:
         body["system"] = system
     body["messages"] = _write_messages(prompt.messages, blocks, traits)
+    if any(message.name for message in prompt.messages):
+        notes.lost("field_unsupported", "name of a message")
     tools = write_tools(prompt, traits, notes)
     if tools:
         body["tools"] = tools

@@ -5,6 +5,8 @@ from typing import Any, cast
 
 from gateway.core import codec
 
+COMBINED = frozenset({"anyOf", "oneOf", "allOf"})
+"""Words that may not stand at the top of a tool's schema."""
 _KEPT = frozenset(
     {
         "$defs",
@@ -58,6 +60,32 @@ def closed(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         changed = changed or written.get("additionalProperties") not in {None, False}
         written["additionalProperties"] = False
     return written, changed or bool(moved)
+
+
+def joined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without alternatives at its top: it takes the members of them all, and needs those of none.
+
+    What all parts of an `allOf` need stays needed. Looser than before, never stricter.
+    """
+    written = {word: value for word, value in schema.items() if word not in COMBINED}
+    properties = dict(codec.as_object(schema.get("properties")) or {})
+    required = list(_names(schema.get("required")))
+    for word in COMBINED & schema.keys():
+        variants = schema[word]
+        for variant in cast("list[object]", variants) if isinstance(variants, list) else []:
+            node = codec.as_object(variant) or {}
+            properties = {**(codec.as_object(node.get("properties")) or {}), **properties}
+            if word == "allOf":
+                required += _names(node.get("required"))
+    written["properties"] = properties
+    if required:
+        written["required"] = list(dict.fromkeys(required))
+    return written
+
+
+def _names(value: object) -> list[str]:
+    names = cast("list[object]", value) if isinstance(value, list) else []
+    return [name for name in names if isinstance(name, str)]
 
 
 def _known(key: str, value: object) -> bool:

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gateway.core.errors import InputError
-from gateway.core.message import Prompt, ServerTool, Tool, ToolChoice
+from gateway.core.message import Prompt, Sampling, ServerTool, Tool, ToolChoice
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.blocks_out import write_mark
 from gateway.dialects.messages.models import Traits
-from gateway.dialects.messages.schema_out import closed
+from gateway.dialects.messages.schema_out import COMBINED, closed, joined
 
 _NO_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 _PLAIN_TEXT: dict[str, Any] = {
@@ -18,6 +18,7 @@ _PLAIN_TEXT: dict[str, Any] = {
     "required": ["input"],
 }
 _TIERS = {"auto": "auto", "default": "standard_only"}
+_USUAL = Sampling()
 _LEAST_TOP_P = 0.95
 
 
@@ -43,6 +44,9 @@ def _write_tool(
     if tool.description:
         written["description"] = tool.description
     schema = _PLAIN_TEXT if tool.custom else tool.parameters or _NO_SCHEMA
+    if not own and not COMBINED.isdisjoint(schema):
+        schema = joined(schema)
+        notes.lost("schema_changed", f"tools ({tool.name})")
     written["input_schema"] = schema if "type" in schema else {"type": "object", **schema}
     if tool.strict is not None and (traits.formats or own):
         written["strict"] = tool.strict
@@ -106,6 +110,8 @@ def write_format(prompt: Prompt, traits: Traits, notes: Notes) -> dict[str, Any]
 def write_sampling(prompt: Prompt, traits: Traits, notes: Notes, *, thinks: bool) -> dict[str, Any]:
     """Return what of the sampling settings a model takes, while it thinks or not."""
     asked = prompt.sampling
+    if asked == _USUAL:
+        return {}
     if asked.n is not None and asked.n > 1:
         raise _too_many(asked.n)
     unknown = (

@@ -32,8 +32,10 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
 
     A forced call of a tool goes before thinking, which the format does not take together.
     """
-    reasoning = prompt.reasoning or Reasoning()
+    reasoning = prompt.reasoning
     limit = _limit(prompt, facts, notes)
+    if reasoning is None:
+        return Plan(limit, None, "", thinks=False)
     if prompt.max_tokens is None and facts.max_output_tokens is None and reasoning.budget:
         limit += reasoning.budget
     effort = _effort(reasoning, traits, notes)

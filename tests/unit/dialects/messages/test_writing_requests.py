@@ -369,6 +369,20 @@ def test_the_beginning_of_an_answer_ends_without_blanks() -> None:
     assert "Well," == body["messages"][1]["content"][0]["text"]
 
 
+def test_alternatives_at_the_top_of_a_schema_are_joined() -> None:
+    def needs(name: str) -> Json:
+        return {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+
+    schema: Json = {"anyOf": [needs("a"), needs("b")], "allOf": [needs("c")]}
+    body, warnings = write(ask(tools=(Tool("f", parameters=schema),)))
+
+    sent = body["tools"][0]["input_schema"]
+    assert ("object", {"a", "b", "c"}, ["c"]) == (
+        sent["type"], set(sent["properties"]), sent["required"],
+    )  # fmt: skip
+    assert 1 == len(warnings)
+
+
 def test_a_custom_tool_takes_its_text_as_input() -> None:
     messages = (HELLO, Message("assistant", (ToolCall("c", "patch", "*** x", custom=True),)))
     body, _ = write(ask(messages=messages, tools=(Tool("patch", custom=True),)))
