@@ -52,6 +52,8 @@ def blame(error: GatewayError, dialect: Speaks) -> Blame:
     """Tell whose fault an error of a call is; `dialect` reads what the provider said."""
     if isinstance(error, Refusal):
         return _of_refusal(error, dialect)
+    if isinstance(error, UpstreamError) and error.code == "upstream_auth":
+        return Blame.KEY  # no token could be had for it
     if not isinstance(error, UpstreamError) or error.code not in _BROKEN:
         return Blame.NOBODY
     if error.phase == "connect":

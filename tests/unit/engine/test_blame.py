@@ -36,6 +36,7 @@ CASES: dict[str, tuple[GatewayError, Blame]] = {
     "silent body": (failed("upstream_timeout", "body"), Blame.TARGET),
     "slow upload": (failed("upstream_timeout", "send"), Blame.NOBODY),
     "cut": (failed("upstream_truncated", "body"), Blame.TARGET),
+    "no token for it": (failed("upstream_auth", "connect", sent=False), Blame.KEY),
     "nonsense": (failed("upstream_invalid_response", "answer"), Blame.TARGET),
     "our own pool is full": (failed("overloaded", "pool", sent=False), Blame.NOBODY),
     "we are leaving": (failed("draining", "pool", sent=False), Blame.NOBODY),
