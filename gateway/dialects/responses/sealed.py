@@ -3,6 +3,7 @@
 What OpenAI sealed stands there as it came; what others sealed stands there wrapped, as JSON with its maker's name.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ from gateway.dialects.seals import unwrap, wrap
 
 BREAKS = {"summary_text": "\n\n", "reasoning_text": ""}
 """What stands between two pieces where they are one text."""
+_MARK = b"gw1."
+_FOREIGN = re.compile(rb'"encrypted_content"\s*:\s*"gw1\.')
 _NAMES = ("text", "signature", "redacted", "part", "call_id")
 
 
@@ -65,6 +68,15 @@ def read_seal(field: str) -> tuple[str, Seal]:
         return "", Seal()
     known = {name: value[name] for name in _NAMES if isinstance(value.get(name), str)}
     return maker, Seal(**known)
+
+
+def holds_foreign_seals(fields: codec.Fields) -> bool:
+    """Tell whether a request holds state of other makers, which only a translation takes out again."""
+    items = fields.get("input")
+    if items is None:
+        return False
+    found = bytes(memoryview(items))
+    return _MARK in found and _FOREIGN.search(found) is not None
 
 
 def read_thinking(item: Mapping[str, Any], maker: str, seal: Seal) -> Thinking:

@@ -26,6 +26,7 @@ from gateway.core.message import (
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.losses import Notes
 from gateway.dialects.responses.caller import ResponsesCaller
+from gateway.dialects.responses.sealed import holds_foreign_seals
 from gateway.dialects.responses.settings import SEALED
 from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import Facts
@@ -216,6 +217,15 @@ def test_what_others_sealed_comes_back_as_it_was() -> None:
     fitted = fit(asked, TARGET.grammar(FACTS), notes)
     assert len(write(fitted)["input"]) == 1
     assert len(notes.warnings) == 1
+
+
+def test_a_request_with_seals_of_others_is_known_without_being_read() -> None:
+    item = {"type": "reasoning", "encrypted_content": "gw1.anthropic.{}"}
+
+    assert holds_foreign_seals({"input": codec.raw([item])})
+    for items in ([{**item, "encrypted_content": "gAAA"}], "a text with gw1. in it", []):
+        assert not holds_foreign_seals({"input": codec.raw(items)})
+    assert not holds_foreign_seals({})
 
 
 @pytest.mark.parametrize("seal", ["gw1.anthropic.{", "gw1.anthropic.[]", "gw1..", "gw1."])
