@@ -13,6 +13,7 @@ from gateway.chain.plan import Account
 from gateway.config.tables import _HEAD, _described, _row
 from gateway.core.errors import CODES, Code, GatewayError
 from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.loss_table import LOSSES
 from gateway.dialects.openai_errors import type_of
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.refusal import refuse
@@ -30,6 +31,7 @@ PAGES = (
     "api.md",
     "providers.md",
     "contracts.md",
+    "translation.md",
     *(f"middleware/{kind}.md" for kind in OPTIONS),
 )
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -54,6 +56,7 @@ _KINDS = {
     "object": "by provider, passed on",
     "models": "answered here",
     "model": "answered here",
+    "count": "counted by the provider, or estimated",
 }
 _BODIES = {"json": "JSON", "multipart": "form", "any": "as it is"}
 
@@ -148,13 +151,31 @@ def providers() -> str:
             f"`{each.kind}`",
             f"`{each.base_url}`" if each.base_url else "none" if each.is_local else "yours",
             _code(filter(None, variables)),
-            ", ".join(sorted(each.endpoints)),
+            ", ".join(sorted(each.offers)),
+            f"`{each.dialect}`" if each.dialect else "",
             "yes" if each.quirks.done_required else "no",
             each.summary,
         )
 
-    head = ("Kind", "Base URL", "Key variables", "Endpoints", "`[DONE]` required", "What it is")
+    head = (
+        "Kind",
+        "Base URL",
+        "Key variables",
+        "Offers",
+        "Format",
+        "`[DONE]` required",
+        "What it is",
+    )
     return _table(head, (row(PROVIDERS[kind]) for kind in sorted(PROVIDERS)))
+
+
+def losses() -> str:
+    """Return a row for every way in which a translation differs from what was said."""
+    rows = (
+        (f"`{name}`", loss.meaning, "400" if loss.refused else "", f"…{loss.words}.")
+        for name, loss in sorted(LOSSES.items())
+    )
+    return _table(("Name", "What it is", "", "What the caller reads"), rows)
 
 
 def edits() -> str:
@@ -193,6 +214,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "checks": checks,
     "providers": providers,
     "edits": edits,
+    "losses": losses,
     **{f"options_{kind}": partial(options, kind) for kind in OPTIONS},
 }
 
