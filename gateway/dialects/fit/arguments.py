@@ -3,12 +3,13 @@
 from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.core.message import ToolCall
+from gateway.dialects.fit.places import Place
 from gateway.dialects.losses import refuse
 
 _BROKEN = (codec.JSONError, RecursionError, UnicodeError)
 
 
-def fit_arguments(call: ToolCall, place: str) -> ToolCall:
+def fit_arguments(call: ToolCall, place: Place) -> ToolCall:
     """Return the call with the text of a JSON object as its arguments, byte for byte where it is one.
 
     None and blank mean {}. Raises InputError `invalid_request` naming the call for anything else.
@@ -17,7 +18,7 @@ def fit_arguments(call: ToolCall, place: str) -> ToolCall:
     if not text or text.isspace():
         return codec.replace(call, arguments="{}")
     if not is_object(text):
-        raise _refused(place)
+        raise _refused(place())
     return call
 
 

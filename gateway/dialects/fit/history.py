@@ -5,7 +5,7 @@ from itertools import groupby
 from operator import is_
 
 from gateway.core import codec
-from gateway.core.message import Message, Part, Prompt, Text, ToolCall
+from gateway.core.message import Message, Part, Prompt, Text, ToolCall, ToolResult
 from gateway.dialects.fit.places import message_at
 from gateway.dialects.fit.results import Results, Turn, text_only, turns
 from gateway.dialects.fit.system import SYSTEM_ROLES, leading, marked, single
@@ -13,6 +13,9 @@ from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 
 EMPTY_USER = "(empty message)"
+_IN_FRONT = frozenset({"", *SYSTEM_ROLES})
+_BEFORE_MODEL = frozenset({"", "user", "tool", *SYSTEM_ROLES})
+_ENDS = frozenset({"user", "tool"})
 CONTINUE = "Continue."
 """What the user says where a target wants a word of theirs and the history has none."""
 
@@ -32,35 +35,47 @@ def arrange(
 
 
 def _is_arranged(messages: Sequence[Message], grammar: Grammar) -> bool:
-    """Return whether nothing can be wrong: the quick look that is enough for a short chat."""
-    alternates = grammar.alternates
-    inline = grammar.system == "inline"
+    """Return whether nothing can be wrong: the quick look that is enough for most histories."""
     last = ""
+    calls: list[str] = []
     system = 0
     for message in messages:
         role = message.role
-        if len(message.parts) == 0:
+        if len(message.parts) == 0 or (calls and role != "tool"):
             return False
-        if role == "user" or role == "assistant":  # noqa: PLR1714  twice as fast as a set
-            if role == last and alternates:
+        if role == "assistant":
+            if last not in _BEFORE_MODEL or (last not in _ENDS and grammar.first_user):
                 return False
-            if role == "assistant" and (
-                (grammar.first_user and last in {"", "system", "developer"})
-                or any(type(part) is ToolCall for part in message.parts)
-            ):
-                return False
+            calls = [part.id for part in message.parts if type(part) is ToolCall]
         elif role == "tool":
-            return False
+            if not calls or not _answer(message, calls, text_only=grammar.results_text_only):
+                return False
+            calls = []
+        elif role == "user":
+            if last == "user" and grammar.alternates:
+                return False
         else:
             system += 1
-            if not inline and last in {"user", "assistant"}:
+            if last not in _IN_FRONT and grammar.system != "inline":
                 return False
         last = role
     if grammar.system == "single" and system:
         only = messages[0].parts[0]
         if system > 1 or len(messages[0].parts) > 1 or type(only) is not Text:
             return False
-    return last == "user" or (last == "assistant" and grammar.prefill)
+    return not calls and (last in _ENDS or (last == "assistant" and grammar.prefill))
+
+
+def _answer(message: Message, calls: Sequence[str], *, text_only: bool) -> bool:
+    """Return whether results answer these calls, each once and in order."""
+    if len(message.parts) != len(calls) or len(set(calls)) < len(calls):
+        return False
+    for part, call_id in zip(message.parts, calls, strict=True):
+        if type(part) is not ToolResult or part.call_id != call_id:
+            return False
+        if text_only and not all(type(each) is Text for each in part.parts):
+            return False
+    return True
 
 
 class _History:

@@ -8,6 +8,7 @@ from urllib.parse import unquote_to_bytes
 from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.core.message import Audio, File, Image, Part, Prompt, Text, ToolResult
+from gateway.dialects.fit.places import Place
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes, refuse
 
@@ -35,7 +36,7 @@ _MIN_RAW = 32
 _HEAD = 64
 
 
-def fit_image(image: Image, place: str, grammar: Grammar, fetched: Fetched) -> Image:
+def fit_image(image: Image, place: Place, grammar: Grammar, fetched: Fetched) -> Image:
     """Return a picture as this target takes it.
 
     Raises InputError `invalid_request` naming the part where it takes none of its form.
@@ -43,34 +44,34 @@ def fit_image(image: Image, place: str, grammar: Grammar, fetched: Fetched) -> I
     image = _plain(image, place)
     if image.url and not grammar.image_urls and not _is_own(image.url, grammar):
         if not grammar.image_data:
-            raise _refused("part_unsupported", place)
+            raise _refused("part_unsupported", place())
         got = fetched.get(image.url)
         if got is None:
-            raise _refused("fetching_off", place)
+            raise _refused("fetching_off", place())
         image = _typed(
             codec.replace(image, url="", data=got.data, media_type=got.media_type), place
         )
     if image.data and not grammar.image_data:
-        raise _refused("part_unsupported", place)
+        raise _refused("part_unsupported", place())
     if image.file_id and not (grammar.image_data or grammar.image_urls):
-        raise _refused("part_unsupported", place)
+        raise _refused("part_unsupported", place())
     return image
 
 
-def fit_audio(audio: Audio, place: str, grammar: Grammar, notes: Notes) -> Part:
+def fit_audio(audio: Audio, place: Place, grammar: Grammar, notes: Notes) -> Part:
     """Return a sound, or the words of one that a model made, where the target takes no sounds."""
     if grammar.audio:
         return audio
     if audio.transcript:
-        notes.lost("value_changed", place)
+        notes.lost("value_changed", place())
         return Text(audio.transcript)
-    raise _refused("part_unsupported", place)
+    raise _refused("part_unsupported", place())
 
 
-def fit_file(file: File, place: str, grammar: Grammar) -> File:
+def fit_file(file: File, place: Place, grammar: Grammar) -> File:
     """Return a file as this target takes it; raises InputError naming the part where it takes none."""
     if not grammar.files:
-        raise _refused("part_unsupported", place)
+        raise _refused("part_unsupported", place())
     if file.url.startswith("data:"):
         kind, data = _data_url(file.url, place)
         file = codec.replace(file, url="", data=data, media_type=file.media_type or kind)
@@ -78,7 +79,7 @@ def fit_file(file: File, place: str, grammar: Grammar) -> File:
         kind, data = _data_url(file.data, place)
         file = codec.replace(file, data=data, media_type=file.media_type or kind)
     if file.url and not grammar.file_urls and not _is_own(file.url, grammar):
-        raise _refused("fetching_off", place)
+        raise _refused("fetching_off", place())
     return file
 
 
@@ -90,6 +91,10 @@ def urls_to_fetch(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:
     return tuple(url for url in dict.fromkeys(_urls(parts)) if not _is_own(url, grammar))
 
 
+def _a_picture() -> str:
+    return "image"
+
+
 def _is_own(url: str, grammar: Grammar) -> bool:
     return bool(grammar.own_urls) and url.startswith(grammar.own_urls)
 
@@ -97,14 +102,14 @@ def _is_own(url: str, grammar: Grammar) -> bool:
 def _urls(parts: Iterator[Part]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, Image):
-            url = _plain(part, "image").url
+            url = _plain(part, _a_picture).url
             if url:
                 yield url
         elif isinstance(part, ToolResult):
             yield from _urls(iter(part.parts))
 
 
-def _plain(image: Image, place: str) -> Image:
+def _plain(image: Image, place: Place) -> Image:
     """Take data out of data URLs and out of where raw base64 stands for a URL, and name its type."""
     if not image.url:
         if image.data.startswith("data:"):
@@ -120,12 +125,12 @@ def _plain(image: Image, place: str) -> Image:
     return image
 
 
-def _typed(image: Image, place: str) -> Image:
+def _typed(image: Image, place: Place) -> Image:
     kind = _TYPES.get(image.media_type.lower(), image.media_type.lower())
     if not kind.startswith("image/"):
         kind = _told(image.data) or kind
     if not kind:
-        raise _refused("part_unsupported", f"{place}: a picture of no known type")
+        raise _refused("part_unsupported", f"{place()}: a picture of no known type")
     return image if kind == image.media_type else codec.replace(image, media_type=kind)
 
 
@@ -144,11 +149,11 @@ def _is_raw(url: str) -> bool:
     return True
 
 
-def _data_url(url: str, place: str) -> tuple[str, str]:
+def _data_url(url: str, place: Place) -> tuple[str, str]:
     """Return media type and base64 of a data URL; raises InputError for one without a comma."""
     head, comma, data = url[5:].partition(",")
     if not comma:
-        raise _refused("part_unsupported", f"{place}: a data URL without data")
+        raise _refused("part_unsupported", f"{place()}: a data URL without data")
     kind, _, rest = head.partition(";")
     if "base64" in rest.lower() or head.lower() == "base64":
         kind = "" if kind.lower() == "base64" else kind

@@ -1,6 +1,7 @@
 """The parts of a history one by one: each as the target takes it, left out with a note, or refused by name."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 from gateway.core import codec
@@ -20,7 +21,7 @@ from gateway.core.message import (
 )
 from gateway.dialects.fit.arguments import fit_arguments
 from gateway.dialects.fit.media import Fetched, fit_audio, fit_file, fit_image
-from gateway.dialects.fit.places import call_at, message_at, part_at
+from gateway.dialects.fit.places import Place, call_at, message_at, part_at
 from gateway.dialects.fit.thinking import fit_thinking, unsealed
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
@@ -137,7 +138,7 @@ class PartFitter:
         items = self._grammar.items
         if items is None or part.origin in items:
             return part
-        self._notes.lost("item_dropped", self._place(at, index, part, part.kind))
+        self._notes.lost("item_dropped", self._place(at, index, part, part.kind)())
         return None
 
     def _keep_mark(self, left_out: Part, before: list[Part], at: int) -> None:
@@ -153,9 +154,9 @@ class PartFitter:
             place = message_at(self._prompt.origin, self._prompt.messages, at)
             self._notes.lost("cache_dropped", place)
 
-    def _place(self, at: int, index: int, part: Part, kind: str = "") -> str:
+    def _place(self, at: int, index: int, part: Part, kind: str = "") -> Place:
         kind = kind or type(part).__name__.lower()
-        return part_at(self._prompt.origin, self._prompt.messages, at, index, kind)
+        return partial(part_at, self._prompt.origin, self._prompt.messages, at, index, kind)
 
-    def _named(self, at: int, call_id: str) -> str:
-        return call_at(self._prompt.origin, self._prompt.messages, at, call_id)
+    def _named(self, at: int, call_id: str) -> Place:
+        return partial(call_at, self._prompt.origin, self._prompt.messages, at, call_id)

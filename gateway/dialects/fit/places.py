@@ -1,8 +1,11 @@
 """Where a part stands, in the words of the caller's own format: what errors and warnings name (K33)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.core.message import Message
+
+Place = Callable[[], str]
+"""The name of a part, made when it is needed: a history is long, and most of it is right."""
 
 
 def message_at(origin: str, messages: Sequence[Message], at: int) -> str:

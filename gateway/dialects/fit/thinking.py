@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from gateway.core import codec
 from gateway.core.message import Message, Prompt, Reasoning, Text, Thinking, ToolCall
+from gateway.dialects.fit.places import Place
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 
 _OFF = Reasoning(enabled=False)
 
 
-def fit_thinking(part: Thinking, place: str, grammar: Grammar, notes: Notes) -> Thinking | None:
+def fit_thinking(part: Thinking, place: Place, grammar: Grammar, notes: Notes) -> Thinking | None:
     """Return the reasoning that this target may get: sealed for it, or open where it takes that; else None."""
     sealed = bool(part.signature or part.redacted)
     if sealed and part.maker in grammar.makers:
@@ -19,15 +20,17 @@ def fit_thinking(part: Thinking, place: str, grammar: Grammar, notes: Notes) -> 
         if not sealed and not part.maker:
             return part
         return codec.replace(part, signature="", redacted="", maker="", id="")
-    notes.lost("thinking_dropped", place)
+    notes.lost("thinking_dropped", place())
     return None
 
 
-def unsealed(part: Text | ToolCall, place: str, grammar: Grammar, notes: Notes) -> Text | ToolCall:
+def unsealed(
+    part: Text | ToolCall, place: Place, grammar: Grammar, notes: Notes
+) -> Text | ToolCall:
     """Return a text or call without a seal that this target cannot read."""
     if not part.signature or part.maker in grammar.makers:
         return part
-    notes.lost("thinking_dropped", f"the seal of {place}")
+    notes.lost("thinking_dropped", f"the seal of {place()}")
     return codec.replace(part, signature="", maker="")
 
 
