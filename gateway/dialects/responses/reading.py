@@ -20,6 +20,7 @@ from gateway.core.codec import as_object
 from gateway.core.message import Opaque, Part, Refusal, Text, Thinking, ToolCall
 from gateway.dialects.openai_usage import usage_of
 from gateway.dialects.responses.citations import read_citation
+from gateway.dialects.responses.deltas import Plain
 from gateway.dialects.responses.script import DELTAS, DONES, KINDS
 from gateway.dialects.responses.sealed import BREAKS
 from gateway.dialects.responses.shapes import index_in, objects, text_in
@@ -100,6 +101,21 @@ class EventReader:
                 self._on_done(index, DONES[kind], event)
             case _:
                 pass  # How a provider's own tools get on; their items tell what came of it.
+
+    def say(self, plain: Plain) -> bool:
+        """Take a plain delta of a part that is open; False where it is not, and the event must be read."""
+        item = self._items.get(plain.output_index)
+        if item is None:
+            return False
+        kind = DELTAS[plain.type]
+        part = item.parts.get(plain.content_index if kind in _EMPTY else 0)
+        if part is None or part.kind != kind or plain.summary_index != item.piece:
+            return False
+        text = plain.delta
+        if text:
+            part.said += len(text)
+            self._out.append(Delta(0, part.at, text))
+        return True
 
     def end(self, response: Json) -> None:
         """Take the whole response that ends the stream; items that no event told are told now."""

@@ -46,8 +46,20 @@ class Script:
     """
 
     __slots__ = (
-        "_out", "_quiet", "final", "head", "index", "item", "kind", "number", "output", "part", "texts", "told",
-    )  # fmt: skip
+        "_lead",
+        "_out",
+        "_quiet",
+        "final",
+        "head",
+        "index",
+        "item",
+        "kind",
+        "number",
+        "output",
+        "part",
+        "texts",
+        "told",
+    )
 
     def __init__(self, head: Json, *, quiet: bool = False) -> None:
         self.head = head
@@ -60,6 +72,7 @@ class Script:
         self.kind = ""
         self.texts: list[str] = []
         self.told = False
+        self._lead: tuple[bytes, bytes] | None = None
         self._quiet = quiet
         self._out: list[bytes] = []
 
@@ -92,13 +105,13 @@ class Script:
         if _has_status(item):
             item["status"] = "in_progress"
         if item["type"] in KINDS:
-            self.kind = item["type"]
+            self.kind, self._lead = item["type"], None
         self.emit("response.output_item.added", {"output_index": self.index, "item": item})
 
     def open_part(self, part: Json) -> None:
         """Open a part of the open item; its text is empty still."""
         self.end_part()
-        self.part, self.kind = part, part["type"]
+        self.part, self.kind, self._lead = part, part["type"], None
         self.emit(f"{KINDS[self.kind].part}.added", {**self.where(), "part": part})
 
     def where(self) -> Json:
@@ -113,10 +126,26 @@ class Script:
     def add(self, text: str, logprobs: list[Any] | None = None) -> None:
         """Write more of what is open."""
         self.texts.append(text)
-        fields: Json = {**self.where(), "delta": text}
+        if logprobs:
+            fields = {**self.where(), "logprobs": logprobs, "delta": text}
+            self.emit(f"{KINDS[self.kind].event}.delta", fields)
+            return
+        number = self.number
+        self.number += 1
+        if not self._quiet:
+            lead, rest = self._lead or self._make_lead()
+            self._out.append(b"%s%d%s%s}\n\n" % (lead, number, rest, codec.encode(text)))
+
+    def _make_lead(self) -> tuple[bytes, bytes]:
+        """Return what all deltas of the open part begin with, before and behind their number."""
+        event = f"{KINDS[self.kind].event}.delta"
+        fields = self.where()
         if self.kind == "output_text":
-            fields["logprobs"] = logprobs or []
-        self.emit(f"{KINDS[self.kind].event}.delta", fields)
+            fields["logprobs"] = []
+        lead = f'event: {event}\ndata: {{"type":"{event}","sequence_number":'.encode()
+        rest = b',%s,"delta":' % codec.encode(fields)[1:-1]
+        self._lead = lead, rest
+        return self._lead
 
     def end_part(self) -> None:
         """Write the end of what is open in the open item, if anything is."""
@@ -142,6 +171,7 @@ class Script:
 
     def _nothing_open(self) -> None:
         self.part, self.kind, self.told = None, "", False
+        self._lead = None
         self.texts.clear()
 
     def close(self, status: str = "completed") -> None:

@@ -6,6 +6,7 @@ from gateway.core.codec import as_object
 from gateway.core.errors import UpstreamError
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
+from gateway.dialects.responses.deltas import plain_delta
 from gateway.dialects.responses.failures import error_of, failure_of
 from gateway.dialects.responses.reading import EventReader
 from gateway.dialects.responses.states import END_EVENTS, STATES
@@ -45,7 +46,14 @@ class ResponsesReader:
         block = self._buffer.take(data)
         if block:
             for event in split_events(block):
-                self._read(event)
+                plain = plain_delta(event)
+                if plain is None or self._reader.ended or self.error is not None:
+                    self._read(event)
+                elif self._reader.say(plain):
+                    self.real = True
+                    self.frames += 1
+                else:
+                    self._read(event)
         return self._reader.take()
 
     def end(self, complete: bool) -> list[Event]:  # noqa: FBT001  one fact about the transport

@@ -1,10 +1,10 @@
 """Watches a Responses stream going by; the bytes stay as they came.
 
-Plain deltas are known by one typed decode; whatever it refuses is taken apart.
+Plain deltas are known by one typed decode; whatever that refuses is taken apart.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from gateway.core import codec
 from gateway.core.codec import as_object
@@ -13,14 +13,13 @@ from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_usage import usage_of
+from gateway.dialects.responses.deltas import Plain, plain_delta
 from gateway.dialects.responses.failures import error_of, failure_of
 from gateway.dialects.responses.script import Script, Unfinished
 from gateway.dialects.responses.states import END_EVENTS, STATES
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 _BLANK = b"\n\n"
-_DATA = b"\ndata:"
-_EVENT = b"event: response."
 _DONE = b"[DONE]"
 _BAD = (codec.JSONError, RecursionError)
 _BEFORE_CONTENT = frozenset(
@@ -33,39 +32,6 @@ _BEFORE_CONTENT = frozenset(
     }
 )
 _EMPTY_ITEMS = frozenset({"message", "reasoning"})
-
-
-class _Plain(codec.Struct, gc=False):
-    """A delta that holds nothing to look at."""
-
-    type: Literal[
-        "response.output_text.delta",
-        "response.function_call_arguments.delta",
-        "response.custom_tool_call_input.delta",
-        "response.reasoning_summary_text.delta",
-        "response.reasoning_text.delta",
-        "response.refusal.delta",
-    ]
-    delta: str
-    sequence_number: int
-    error: None = None
-
-
-_decode_plain = codec.Decoder(_Plain).decode
-
-
-def _plain(event: bytes) -> _Plain | None:
-    """Return one event as a plain delta, or None when it is anything else."""
-    if event.startswith(b"data:"):
-        at = len(b"data:")
-    elif event.startswith(_EVENT):
-        at = event.find(_DATA) + len(_DATA)
-    else:
-        return None
-    try:
-        return _decode_plain(event[at:])
-    except _BAD:
-        return None
 
 
 class StreamWatcher:
@@ -113,13 +79,13 @@ class StreamWatcher:
     def feed(self, data: bytes) -> bytes:
         """Return what may go to the client now: whole events only."""
         if self._quick and data.endswith(_BLANK):
-            plain = _plain(data)
+            plain = plain_delta(data)
             if plain is not None:
                 self._note(plain)
                 return data
         return self._feed_slowly(data)
 
-    def _note(self, plain: _Plain) -> None:
+    def _note(self, plain: Plain) -> None:
         self.events += 1
         self.real = True
         self._script.number = plain.sequence_number + 1
@@ -141,7 +107,7 @@ class StreamWatcher:
             return b""
         if not self._started and event.startswith(BOM):
             event = event[len(BOM) :]
-        plain = _plain(event) if self.begun and not self.done else None
+        plain = plain_delta(event) if self.begun and not self.done else None
         if plain is not None:
             self._note(plain)
             return event
