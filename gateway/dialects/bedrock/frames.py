@@ -2,6 +2,8 @@
 
 import struct
 import zlib
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.core.errors import UpstreamError
@@ -14,6 +16,7 @@ _SMALLEST = _PRELUDE.size + _TAIL.size
 _MAX_HEADERS = 131_072
 _TEXT = 7
 _BYTES = 6
+_USUAL_HEAD = 256
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Sizes of the values of the header types that have one: booleans, integers, a time, a UUID."""
 
@@ -21,7 +24,7 @@ _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 class Frame(NamedTuple):
     """One message. `headers` holds those whose value is a text, by their full name (`:event-type`)."""
 
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     payload: bytes
 
     def header(self, name: str) -> str:
@@ -98,13 +101,15 @@ def _read(frame: bytes) -> Frame:
         raise _broken("a frame does not match its checksum")
     end = _PRELUDE.size + _PRELUDE.unpack_from(frame)[1]
     try:
-        headers = _read_headers(frame[_PRELUDE.size : end])
+        head = frame[_PRELUDE.size : end]
+        # The heads of one kind of event are the same bytes each time.
+        headers = _usual_headers(head) if len(head) <= _USUAL_HEAD else _read_headers(head)
     except (struct.error, IndexError, KeyError, UnicodeDecodeError):
         raise _broken("the headers of a frame cannot be read") from None
     return Frame(headers, frame[end:-4])
 
 
-def _read_headers(data: bytes) -> dict[str, str]:
+def _read_headers(data: bytes) -> Mapping[str, str]:
     headers: dict[str, str] = {}
     at = 0
     while at < len(data):
@@ -124,6 +129,9 @@ def _read_headers(data: bytes) -> dict[str, str]:
     if at != len(data):
         raise IndexError
     return headers
+
+
+_usual_headers = lru_cache(64)(_read_headers)
 
 
 def _broken(detail: str) -> UpstreamError:

@@ -1,6 +1,7 @@
 """Requests to AWS are signed as botocore's own client signs them, with keys that are looked up off the loop."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
@@ -144,6 +145,13 @@ async def test_the_region_is_the_one_named_or_that_of_the_address() -> None:
         aws_signer(settings(region=""), "http://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("module", ["botocore.auth", "botocore.awsrequest"])
+def test_without_botocore_the_reason_is_said(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ValueError, match=r"llm-gateway\[bedrock\]"):
+        aws_signer(settings(), BASE)
+
+
 def test_secrets_are_not_shown() -> None:
     shown = repr(settings(session_token="tok", external_id="ext")) + repr(
         Loaded("AK", "sec", "tok")
@@ -189,6 +197,16 @@ async def test_no_keys_at_all_is_an_error_before_anything_is_sent(
             await signed(signer, b"/model/a/converse")
         assert ("upstream_auth", False) == (caught.value.code, caught.value.sent)
         assert caught.value.retry_after_s is not None
+
+
+async def test_what_is_unexpected_is_told_by_its_kind_alone() -> None:
+    def source(_: bool) -> Loaded:
+        raise TypeError("s3cr3t")
+
+    with pytest.raises(UpstreamError) as caught:
+        await get(Keys(source))
+
+    assert ("upstream_auth", "AWS: TypeError") == (caught.value.code, caught.value.detail)
 
 
 class Source:

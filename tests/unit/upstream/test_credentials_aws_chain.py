@@ -13,6 +13,7 @@ import pytest
 from gateway.core import clock
 from gateway.core.errors import UpstreamError
 from gateway.upstream.credentials.aws import AwsSettings, aws_signer
+from tests.support.scripted_upstream import until
 
 REGION = "us-east-1"
 BASE = "https://bedrock-runtime.us-east-1.amazonaws.com"
@@ -130,6 +131,17 @@ async def test_a_container_has_keys_of_its_own(
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", cloud.url + "/keys")
 
     assert "Credential=AKCONTAINER/" in await authorization(AwsSettings(REGION))
+
+
+async def test_keys_of_a_role_are_replaced_ahead_of_their_end(cloud: Cloud) -> None:
+    cloud.lasts = timedelta(minutes=5)
+    signer = aws_signer(AwsSettings(REGION, "AKID", "s", role_arn=ROLE), BASE)
+    for _ in range(2):
+        await signer.headers(b"POST", b"/x", (), b"", clock.monotonic() + 10)
+        signer._keys._retry_at = 0.0
+    await until(lambda: signer._keys._running is None)
+
+    assert 2 == len(cloud.asked)
 
 
 async def test_a_refusal_is_told_by_its_code_alone(cloud: Cloud) -> None:

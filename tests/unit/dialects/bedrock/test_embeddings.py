@@ -107,6 +107,7 @@ def test_what_a_family_does_not_take_is_noted() -> None:
     written(Asked(("a",), 5, user="u"), "amazon.titan-embed-text-v1", notes)
     written(Asked(("a",), 256, task="query", extra={"odd": 1}), TITAN, notes)
     written(Asked(("a",), task="fact"), NOVA, notes)
+    written(Asked(("a",), 256), COHERE, notes)
 
     names = [text.partition(":")[0] for text in notes.warnings]
     assert ["user", "dimensions", "input_type", "odd", "input_type"] == names

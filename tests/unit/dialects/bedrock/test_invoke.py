@@ -169,3 +169,40 @@ def test_recorded_requests_are_written_again() -> None:
         facts = Facts("bedrock", exchange.model, stream=True)
         assert wanted == json.loads(codec.join(INVOKE.write_request(prompt, facts, Notes())))
         assert exchange.path == INVOKE.path(facts).decode()
+
+
+@pytest.mark.bug("K08", "K35")
+def test_whole_answers_and_errors_are_those_of_messages_and_of_bedrock() -> None:
+    body = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Hi"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    }
+    answer = INVOKE.read_whole(json.dumps(body).encode())
+    said = INVOKE.read_error(400, b'{"message":"Input is too long for requested model."}', str)
+
+    assert (Text("Hi"),) == answer.choices[0].parts
+    assert "context" == INVOKE.error_class(said, 400)
+    assert not INVOKE.grammar(FACTS).image_urls
+
+
+@pytest.mark.bug("K34")
+def test_who_asks_cannot_be_told_and_is_noted() -> None:
+    notes = Notes()
+    prompt = Prompt("openai_chat", (Message("user", (Text("Hi"),)),), user="u", service_tier="auto")
+    fields = INVOKE.write_request(prompt, FACTS, notes)
+
+    assert {"max_tokens", "messages", "anthropic_version"} == fields.keys()
+    assert ["user", "service_tier"] == [text.partition(":")[0] for text in notes.warnings]
+
+
+def test_what_comes_behind_the_end_of_the_message_is_surplus() -> None:
+    end = _chunk({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    body = end + _chunk({"type": "message_stop", "amazon-bedrock-invocationMetrics": {}})
+    reader = INVOKE.reader(RULES)
+    reader.feed(body)
+
+    assert [] == reader.feed(_chunk({"type": "ping"}))
+    assert 1 == reader.surplus
