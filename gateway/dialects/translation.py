@@ -20,6 +20,8 @@ from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.fit.custom_tools import CustomTools, as_functions
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
+from gateway.dialects.fit.stop_watch import StopWatch
+from gateway.dialects.fit.stops import watched
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
@@ -29,11 +31,18 @@ from gateway.dialects.wires import WIRES, Wire
 class Translation:
     """The way between a caller's format and a target's, for one request; made anew for each target."""
 
-    __slots__ = ("_caller", "_customs", "_names", "_target", "_told", "notes", "wire")
+    __slots__ = ("_caller", "_customs", "_names", "_stops", "_target", "_told", "notes", "wire")
 
     def __init__(
-        self, caller: CallerSide, target: TargetSide, told: Told, names: NameMap, notes: Notes
+        self,
+        caller: CallerSide,
+        target: TargetSide,
+        told: Told,
+        names: NameMap,
+        notes: Notes,
+        stops: Sequence[str] = (),
     ) -> None:
+        self._stops = stops
         self._customs = CustomTools.of(told.prompt)
         self.wire: Wire = WIRES[target.name]
         self.notes = notes
@@ -47,7 +56,8 @@ class Translation:
         reader = self._target.reader(rules)
         writer = self._caller.writer(self._told, self.notes)
         collector = Collector(self._target.name)
-        return TranslatedStream(reader, writer, self._names, self._customs, collector)
+        stops = StopWatch(self._stops) if self._stops else None
+        return TranslatedStream(reader, writer, self._names, self._customs, collector, stops)
 
     def read_whole(self, body: bytes, rules: StreamRules) -> tuple[bytes, Answer]:
         """Return a whole answer in the caller's format, and what it says."""
@@ -55,6 +65,8 @@ class Translation:
             body, rules.secrets, reasoning_outside=rules.reasoning_outside
         )
         answer = self._customs.answer(self._names.answer(answer))
+        if self._stops:
+            answer = StopWatch(self._stops).whole(answer)
         return self._caller.write_answer(answer, self._told, self.notes), answer
 
 
@@ -80,14 +92,16 @@ def write(
     fitted = fit(prompt, grammar, notes)
     names = NameMap.of(fitted, grammar.names)
     fields = target.write_request(names.apply(fitted), facts, notes)
-    return Written(fields, Translation(caller, target, told, names, notes))
+    stops = watched(prompt, grammar)
+    return Written(fields, Translation(caller, target, told, names, notes, stops))
 
 
 class TranslatedStream:
     """A stream of a provider as its caller's format; `dialects.base.Watcher` says the rest."""
 
     __slots__ = (
-        "_customs", "_names", "_reader", "_writer", "begun", "collector", "done", "error", "on_ended", "usage",
+        "_customs", "_names", "_reader", "_stops", "_writer", "begun", "collector", "done", "error",
+        "on_ended", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +111,7 @@ class TranslatedStream:
         names: NameMap,
         customs: CustomTools,
         collector: Collector,
+        stops: StopWatch | None,
     ) -> None:
         self.usage: Usage | None = None
         self.done = False
@@ -108,6 +123,7 @@ class TranslatedStream:
         self._writer = writer
         self._names = names
         self._customs = customs.stream() if customs else None
+        self._stops = stops
 
     @property
     def events(self) -> int:
@@ -151,6 +167,8 @@ class TranslatedStream:
         events = self._names.events(events)
         if self._customs is not None:
             events = self._customs.events(events)
+        if self._stops is not None:
+            events = self._stops.add(events)
         for event in events:
             match event:
                 case Delta():
