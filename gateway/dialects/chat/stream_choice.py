@@ -64,8 +64,8 @@ class StreamChoice:
             content = delta.get("content")
             if len(delta) > 1 or not isinstance(content, str):
                 self._read_all(delta, content)
-            elif content:
-                self._say(Text, content)
+            else:
+                self.say(content)
         if item.get("logprobs"):
             weights = weights_in(item)
             if weights:
@@ -74,6 +74,13 @@ class StreamChoice:
         if isinstance(native, str) and native:
             self.native = native
             self.stop = text_in(item, "stop_reason")
+
+    def say(self, text: str) -> None:
+        """Read more of the text."""
+        if text and self._kind is Text:
+            self._out.append(Delta(self._index, self._at, text))
+        else:
+            self._say(Text, text)
 
     def _read_all(self, delta: dict[str, Any], content: object) -> None:
         get = delta.get

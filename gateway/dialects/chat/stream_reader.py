@@ -19,6 +19,31 @@ _DONE = b"[DONE]"
 _BAD = (codec.JSONError, RecursionError)
 
 
+class _Words(codec.Struct, gc=False, forbid_unknown_fields=True):
+    content: str
+
+
+class _Saying(codec.Struct, gc=False):
+    delta: _Words
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+
+
+class _Plain(codec.Struct, gc=False):
+    """A chunk that says more of texts and nothing else: most of them, and read much faster than the others."""
+
+    choices: list[_Saying]
+    usage: None = None
+    error: None = None
+    x_groq: None = None
+    citations: None = None
+    search_results: None = None
+
+
+_decode_plain = codec.Decoder(_Plain).decode
+
+
 class ChatReader:
     """One stream; `gateway.dialects.sides.StreamReader` says the rest.
 
@@ -68,6 +93,13 @@ class ChatReader:
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that are complete."""
+        if (
+            self._began
+            and not self._buffer.held
+            and data[-2:] == b"\n\n"
+            and self._read_plain(data)
+        ):
+            return self._taken()
         self.real = False
         self._raise_failure()
         if self._done or self.error is not None:
@@ -106,6 +138,8 @@ class ChatReader:
 
     def _read_block(self, events: list[bytes]) -> None:
         for event in events:
+            if self._began and self._read_plain(event):
+                continue
             name, data = parse_event(event)
             if data is None and name != b"error":
                 data = self._after_mark(event)
@@ -113,6 +147,25 @@ class ChatReader:
                 self.surplus += data is not None
             elif self.error is None and self._failure is None:
                 self._read_event(name, (data or b"").strip())
+
+    def _read_plain(self, event: bytes) -> bool:
+        """Read an event that holds words alone; tell whether it was one."""
+        if self._done or self.error is not None or self._failure is not None:
+            return False
+        if event[:5] != b"data:":
+            return False
+        try:
+            said = _decode_plain(event[5:]).choices
+        except _BAD:
+            return False
+        for each in said:
+            if each.index not in self._choices:
+                return False
+        for each in said:
+            self._choices[each.index].say(each.delta.content)
+        self.frames += 1
+        self.real = True
+        return True
 
     def _after_mark(self, event: bytes) -> bytes | None:
         """Return the data of a first event that begins with a byte order mark."""
