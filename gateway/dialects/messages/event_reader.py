@@ -31,6 +31,10 @@ _LIVE = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 """Kinds of blocks that are told as they come; all others are told once they are whole."""
 
 
+_BLANK: dict[str, dict[str, Any]] = {"text": {"text": ""}, "thinking": {"thinking": ""}}
+"""What a block begins with where the provider leaves it out."""
+
+
 class _Piece(codec.Struct):
     """A delta of a known kind."""
 
@@ -195,9 +199,10 @@ class EventReader:
         if block is None or index in self._blocks or self._finished:
             self.broken += 1
             return []
+        block = {**_BLANK.get(str(block.get("type")), {}), **block}
         at, self._at = self._at, self._at + 1
         if block.get("type") not in _LIVE:
-            self._blocks[index] = _Block(at, dict(block), None)
+            self._blocks[index] = _Block(at, block, None)
             return []
         given = block.get("input") if block.get("type") == "tool_use" else None
         try:
@@ -206,7 +211,7 @@ class EventReader:
             self.broken += 1
             self._at = at
             return []
-        self._blocks[index] = _Block(at, dict(block), part)
+        self._blocks[index] = _Block(at, block, part)
         return [PartBegan(0, at, part)]
 
     def _merge(self, told: _Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_addresses_are_those_of_the_recordings() -> None:
     for exchange in load():
         if exchange.kind == "messages" and exchange.provider in {"vertex", "bedrock"}:
             host = {"vertex": VERTEX, "bedrock": BEDROCK}[exchange.provider]
-            path = host.path(exchange.model, stream=exchange.stream)
+            name = unquote(exchange.path.rpartition("/model")[2].split("/")[1].partition(":")[0])
+            path = host.path(name, stream=exchange.stream)
 
             assert exchange.path.endswith(path.decode()), exchange.id
 

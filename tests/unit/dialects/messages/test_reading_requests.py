@@ -52,7 +52,7 @@ def written(prompt: Prompt, model: str) -> Json:
 @pytest.mark.bug("K33", "K34")
 def test_whatever_is_broken_is_read_or_refused_with_its_place() -> None:
     refused: list[InputError] = []
-    for body in islice(broken(EVERYTHING), 0, None, 7):
+    for body in islice(broken(EVERYTHING), 0, None, 13):
         try:
             written(read(body), "claude-opus-4-5")
         except InputError as error:
@@ -60,7 +60,7 @@ def test_whatever_is_broken_is_read_or_refused_with_its_place() -> None:
 
     assert {error.code for error in refused} == {"invalid_request"}
     named = [error for error in refused if error.param and error.message.startswith(error.param)]
-    assert len(named) > 200
+    assert len(named) > 100
 
 
 def test_everything_is_read_and_written_again() -> None:

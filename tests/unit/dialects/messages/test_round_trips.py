@@ -22,7 +22,7 @@ TARGET = MessagesTarget()
 RULES = StreamRules(hide_usage=False, done_required=True)
 TOLD = Told("req_1", "m", 0, Prompt("anthropic_messages", ()))
 ANSWERS = replace(CAN, cached=frozenset())
-SEEDS = range(150)
+SEEDS = range(80)
 
 
 def _compact(part: Part) -> Part:

@@ -283,6 +283,21 @@ def test_what_cannot_be_placed_is_counted(odd: Any) -> None:
     assert (Text(""),) == answer.choices[0].parts
 
 
+def test_a_block_may_begin_without_its_empty_text() -> None:
+    answer, reader = told(
+        START,
+        start(0, type="thinking"),
+        delta(0, "thinking_delta", thinking="Hm."),
+        start(1, type="text"),
+        delta(1, "text_delta", text="a"),
+        end("end_turn"),
+        STOP,
+    )
+
+    assert (Thinking("Hm."), Text("a")) == answer.choices[0].parts
+    assert 0 == reader.broken
+
+
 @pytest.mark.bug("K37")
 def test_a_stream_without_its_beginning_begins() -> None:
     reader = EventReader(unredacted)
