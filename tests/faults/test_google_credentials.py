@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +129,30 @@ async def test_a_users_file_brings_its_quota_project(client: Client, tmp_path: P
         assert asked == ["https://oauth2.googleapis.com"]
 
 
+async def test_a_user_may_act_as_a_service_account(client: Client, tmp_path: Path) -> None:
+    lent = {"accessToken": "lent", "expireTime": "2999-01-01T00:00:00Z"}
+
+    async def script(peer: Peer) -> None:
+        while True:
+            request = await peer.request()
+            is_lent = request.target.endswith(b":generateAccessToken")
+            await peer.send(ok(json.dumps(lent).encode()) if is_lent else GRANTED)
+
+    async with upstream(script) as server:
+        asked: list[str] = []
+        account = "gateway@a-project.iam.gserviceaccount.com"
+        info = {
+            "type": "impersonated_service_account",
+            "service_account_impersonation_url": "https://iamcredentials.googleapis.com/v1/projects/-/"
+            f"serviceAccounts/{account}:generateAccessToken",
+            "source_credentials": user(),
+        }
+        signer = google_signer(written(tmp_path, info), led_to(server, client, asked), LIKE)
+
+        assert {b"authorization": b"Bearer lent"} == await headers(signer)
+        assert asked == ["https://oauth2.googleapis.com", "https://iamcredentials.googleapis.com"]
+
+
 async def test_a_workload_exchanges_the_token_of_its_file(client: Client, tmp_path: Path) -> None:
     exchanged = {
         "access_token": "tok",
@@ -243,6 +268,14 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_start(
         signer_of(client, str(file))
 
     assert "may-see" not in str(refused.value)
+
+
+def test_a_missing_package_is_named(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "google.oauth2.credentials", None)
+    with pytest.raises(ValueError, match=r"install llm-gateway\[vertex\]"):
+        signer_of(client, written(tmp_path, user()))
 
 
 def test_a_file_that_is_not_there_is_named_as_such(client: Client, tmp_path: Path) -> None:
