@@ -1,8 +1,6 @@
-"""What a caller asks for becomes Converse's own words, the model's fields, a note or a refusal; nothing is lost."""
+"""What a history says becomes the blocks of Converse, or is refused by name; nothing is lost."""
 
 import base64
-import itertools
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,56 +12,34 @@ from gateway.core.message import (
     Audio,
     CacheMark,
     File,
-    Format,
     Image,
     Message,
     Opaque,
     Part,
     Prompt,
-    Reasoning,
     Refusal,
-    Sampling,
-    ServerTool,
     Text,
     Thinking,
-    Tool,
     ToolCall,
-    ToolChoice,
     ToolResult,
 )
-from gateway.dialects.bedrock.converse import Converse
 from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts
-
-CONVERSE = Converse()
-CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
-OLD = "anthropic.claude-3-haiku-20240307-v1:0"
-NEWEST = "global.anthropic.claude-opus-4-7"
-NOVA = "us.amazon.nova-2-lite-v1:0"
-GPT = "openai.gpt-oss-120b-1:0"
-LLAMA = "us.meta.llama3-3-70b-instruct-v1:0"
-OPAQUE = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123"
-HELLO = (Message("user", (Text("Hello"),)),)
-WEATHER = Tool("weather", "How it is", {"type": "object"}, strict=True)
-CALL = ToolCall("c1", "weather", '{"n": 12345678901234567890}')
-CALLED = (
-    *HELLO,
-    Message("assistant", (CALL,)),
-    Message("tool", (ToolResult("c1", (Text("Sunny"),)),)),
+from tests.support.bedrock_written import (
+    CALL,
+    CALLED,
+    CLAUDE,
+    CONVERSE,
+    HELLO,
+    LLAMA,
+    NEWEST,
+    NOVA,
+    OPAQUE,
+    WEATHER,
+    asked,
+    lost,
+    written,
 )
-
-
-def asked(*messages: Message, **settings: Any) -> Prompt:
-    return Prompt("openai_chat", messages or HELLO, **settings)
-
-
-def written(prompt: Prompt, model: str = CLAUDE, notes: Notes | None = None) -> dict[str, Any]:
-    fields = CONVERSE.write_request(prompt, Facts("bedrock", model, 64_000), notes or Notes())
-    return json.loads(codec.join(fields))
-
-
-def lost(notes: Notes) -> list[str]:
-    return [text.partition(":")[0] for text in notes.warnings]
 
 
 def content(*parts: Part) -> list[dict[str, Any]]:
@@ -243,294 +219,6 @@ def test_cache_marks_stand_behind_what_they_mark() -> None:
 def test_a_beginning_of_the_answer_does_not_end_in_blanks() -> None:
     body = written(asked(*HELLO, Message("assistant", (Text("It is \n"),))))
     assert [{"text": "It is"}] == body["messages"][1]["content"]
-
-
-CHOICES = {
-    "absent": None,
-    "auto": ToolChoice("auto"),
-    "none": ToolChoice("none"),
-    "required": ToolChoice("required"),
-    "named": ToolChoice("named", ("weather",)),
-}
-FORCED: Mapping[str, Mapping[str, Any]] = {
-    "required": {"any": {}},
-    "named": {"tool": {"name": "weather"}},
-}
-OWN = {
-    "required": {"type": "any"},
-    "named": {"type": "tool", "name": "weather"},
-    "absent": {"type": "auto"},
-    "auto": {"type": "auto"},
-}
-
-
-@pytest.mark.bug("B103")
-@pytest.mark.parametrize(
-    ("mode", "parallel", "has_tools"),
-    list(itertools.product(CHOICES, (None, True, False), (True, False))),
-)
-def test_every_choice_of_tools_is_written_as_it_is_meant(
-    mode: str, parallel: bool | None, has_tools: bool
-) -> None:
-    tools = (WEATHER,) if has_tools else ()
-    body = written(asked(tools=tools, choice=CHOICES[mode], parallel=parallel))
-    config = body.get("toolConfig", {})
-    fields = body.get("additionalModelRequestFields", {})
-    is_offered = has_tools and mode != "none"
-
-    assert is_offered == bool(config.get("tools"))
-    assert (FORCED.get(mode) if is_offered else None) == config.get("toolChoice")
-    if is_offered and parallel is False:
-        assert {**OWN[mode], "disable_parallel_tool_use": True} == fields["tool_choice"]
-    else:
-        assert "tool_choice" not in fields
-
-
-@pytest.mark.bug("B103", "B116")
-def test_tools_stay_while_a_history_holds_calls() -> None:
-    notes = Notes()
-    none = written(asked(*CALLED, tools=(WEATHER,), choice=ToolChoice("none")), notes=notes)
-    assert "weather" == none["toolConfig"]["tools"][0]["toolSpec"]["name"]
-    assert ["tool_choice"] == lost(notes)
-    bare = written(asked(*CALLED))
-    spec: Mapping[str, Any] = {
-        "name": "weather",
-        "inputSchema": {"json": {"type": "object", "properties": {}}},
-    }
-    assert {"tools": [{"toolSpec": spec}]} == bare["toolConfig"]
-
-
-def test_only_allowed_tools_are_offered() -> None:
-    other = Tool("other")
-    body = written(asked(tools=(WEATHER, other), choice=ToolChoice("required", ("other",))))
-
-    assert ["other"] == [each["toolSpec"]["name"] for each in body["toolConfig"]["tools"]]
-    assert {"any": {}} == body["toolConfig"]["toolChoice"]
-
-
-@pytest.mark.bug("K34")
-def test_tools_that_are_no_functions_are_sent_back_to_their_maker_or_refused() -> None:
-    own = ServerTool("bedrock_converse", "systemTool", {"systemTool": {"name": "nova_grounding"}})
-    assert [dict(own.value)] == written(asked(tools=(own,)), NOVA)["toolConfig"]["tools"]
-    for tool in (ServerTool("openai_responses", "web_search", {}), Tool("patch", custom=True)):
-        with pytest.raises(InputError):
-            written(asked(tools=(tool,)))
-
-
-@pytest.mark.bug("K34")
-def test_strict_and_single_calls_are_asked_of_models_that_know_them() -> None:
-    prompt = asked(tools=(WEATHER,), parallel=False)
-    for model, strict, single in ((CLAUDE, True, True), (GPT, True, False), (OLD, None, False)):
-        notes = Notes()
-        body = written(prompt, model, notes)
-        assert strict == body["toolConfig"]["tools"][0]["toolSpec"].get("strict")
-        assert single == ("additionalModelRequestFields" in body)
-        wanted = ["strict of a tool"] * (not strict) + ["parallel_tool_calls"] * (not single)
-        assert wanted == lost(notes)
-
-
-@pytest.mark.bug("K34")
-def test_the_form_of_the_answer_is_a_schema_in_a_text() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    form = Format("schema", "number", schema, description="A number")
-    notes = Notes()
-    body = written(asked(format=form), notes=notes)["outputConfig"]["textFormat"]
-
-    told = body["structure"]["jsonSchema"]
-    assert ("json_schema", "number", "A number") == (
-        body["type"],
-        told["name"],
-        told["description"],
-    )
-    assert {**schema, "additionalProperties": False} == json.loads(told["schema"])
-    assert [] == lost(notes)
-    assert "outputConfig" not in written(asked(format=Format("json")), notes=notes)
-    assert ["response_format"] == lost(notes)
-    assert "outputConfig" not in written(asked(format=Format("text")))
-
-
-@pytest.mark.bug("K34")
-def test_sampling_is_said_where_it_is_taken() -> None:
-    sampling = Sampling(temperature=1.5, top_p=0.5, top_k=7, stop=("END",), seed=1, logprobs=True)
-    notes = Notes()
-    body = written(asked(sampling=sampling, max_tokens=9), OLD, notes)
-
-    wanted = {"maxTokens": 9, "temperature": 1, "topP": 0.5, "stopSequences": ["END"]}
-    assert wanted == body["inferenceConfig"]
-    assert {"top_k": 7} == body["additionalModelRequestFields"]
-    assert ["/stop_sequence"] == body["additionalModelResponseFieldPaths"]
-    assert ["seed", "logprobs", "temperature"] == lost(notes)
-
-
-@pytest.mark.bug("K34")
-@pytest.mark.parametrize(
-    ("model", "inference", "fields", "noted"),
-    [
-        (CLAUDE, {"temperature": 0.5}, {"top_k": 7}, ["top_p"]),
-        (NEWEST, None, None, ["temperature", "top_p", "top_k"]),
-        (NOVA, {"temperature": 0.5, "topP": 0.5}, {"inferenceConfig": {"topK": 7}}, []),
-        ("mistral.mistral-large-2407-v1:0", {"temperature": 0.5, "topP": 0.5}, {"top_k": 7}, []),
-        ("cohere.command-r-v1:0", {"temperature": 0.5, "topP": 0.5}, {"k": 7}, []),
-        (LLAMA, {"temperature": 0.5, "topP": 0.5}, None, ["top_k"]),
-    ],
-)
-def test_sampling_is_what_the_family_takes(
-    model: str, inference: Any, fields: Any, noted: list[str]
-) -> None:
-    notes = Notes()
-    body = written(asked(sampling=Sampling(temperature=0.5, top_p=0.5, top_k=7)), model, notes)
-
-    assert inference == body.get("inferenceConfig")
-    assert fields == body.get("additionalModelRequestFields")
-    assert noted == lost(notes)
-
-
-@pytest.mark.bug("K34")
-def test_more_than_one_answer_is_refused() -> None:
-    with pytest.raises(InputError):
-        written(asked(sampling=Sampling(n=2)))
-    assert written(asked(sampling=Sampling(n=1)))
-
-
-ADAPTIVE = {"thinking": {"type": "adaptive"}}
-
-
-@pytest.mark.bug("K34", "B111")
-@pytest.mark.parametrize(
-    ("model", "reasoning", "fields", "effort", "noted"),
-    [
-        (
-            CLAUDE,
-            Reasoning(enabled=True, budget=2000),
-            {"thinking": {"type": "enabled", "budget_tokens": 2000}},
-            None,
-            [],
-        ),
-        (NEWEST, Reasoning(effort="high"), ADAPTIVE, "high", []),
-        (NEWEST, Reasoning(enabled=False), {"thinking": {"type": "disabled"}}, None, []),
-        (OLD, Reasoning(effort="high"), None, None, ["reasoning"]),
-        (OLD, Reasoning(enabled=False), None, None, []),
-        (GPT, Reasoning(effort="xhigh"), {"reasoning_effort": "high"}, None, ["reasoning_effort"]),
-        (GPT, Reasoning(enabled=True), {"reasoning_effort": "medium"}, None, []),
-        (
-            GPT,
-            Reasoning(enabled=True, budget=1024),
-            {"reasoning_effort": "low"},
-            None,
-            ["reasoning_effort"],
-        ),
-        (GPT, Reasoning(effort="none"), None, None, []),
-        (
-            NOVA,
-            Reasoning(effort="low"),
-            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}},
-            None,
-            [],
-        ),
-        (LLAMA, Reasoning(effort="low"), None, None, ["reasoning_effort"]),
-        (LLAMA, Reasoning(summary="auto"), None, None, []),
-        (OPAQUE, Reasoning(effort="low"), None, None, ["reasoning_effort"]),
-    ],
-)
-def test_each_family_is_told_in_its_words_how_much_to_think(
-    model: str, reasoning: Reasoning, fields: Any, effort: str | None, noted: list[str]
-) -> None:
-    notes = Notes()
-    body = written(asked(reasoning=reasoning, max_tokens=9000), model, notes)
-
-    assert fields == body.get("additionalModelRequestFields")
-    assert effort == body.get("outputConfig", {}).get("effort")
-    assert noted == lost(notes)
-
-
-def test_nova_thinks_hardest_only_without_limits() -> None:
-    notes = Notes()
-    free = written(asked(reasoning=Reasoning(effort="high")), NOVA, notes)
-    bound = written(asked(reasoning=Reasoning(effort="high"), max_tokens=5), NOVA, notes)
-
-    efforts = [
-        body["additionalModelRequestFields"]["reasoningConfig"]["maxReasoningEffort"]
-        for body in (free, bound)
-    ]
-    assert ["high", "medium"] == efforts
-    assert ["reasoning_effort"] == lost(notes)
-
-
-@pytest.mark.bug("B111")
-def test_a_limit_is_said_where_thinking_needs_one_and_else_left_to_the_model() -> None:
-    assert "inferenceConfig" not in written(asked())
-    body = written(asked(reasoning=Reasoning(enabled=True, budget=2000)))
-    assert 64_000 == body["inferenceConfig"]["maxTokens"]
-
-
-def test_thinking_is_drawn_at_one() -> None:
-    notes = Notes()
-    prompt = asked(reasoning=Reasoning(enabled=True, budget=2000), sampling=Sampling(0.5, top_k=3))
-    body = written(prompt, notes=notes)
-
-    assert "temperature" not in body["inferenceConfig"]
-    assert {"thinking"} == body["additionalModelRequestFields"].keys()
-    assert ["temperature", "top_k"] == lost(notes)
-
-
-@pytest.mark.bug("K34")
-def test_what_concerns_the_account_is_said_or_noted() -> None:
-    notes = Notes()
-    metadata = {"team": "a b", "bad": "ü", "number": 5, **{f"k{n}": "v" for n in range(20)}}
-    body = written(
-        asked(
-            metadata=metadata,
-            service_tier="flex",
-            user="u",
-            store=True,
-            cache_key="k",
-            verbosity="low",
-        ),
-        notes=notes,
-    )
-
-    assert {"type": "flex"} == body["serviceTier"]
-    assert 16 == len(body["requestMetadata"])
-    assert "a b" == body["requestMetadata"]["team"]
-    assert {
-        "user",
-        "store",
-        "prompt_cache_key",
-        "verbosity",
-        "metadata.bad",
-        "metadata.number",
-    } < set(lost(notes))
-    for tier, wanted, noted in (
-        ("auto", None, []),
-        ("default", {"type": "default"}, []),
-        ("standard_only", {"type": "default"}, ["service_tier"]),
-        ("scale", None, ["service_tier"]),
-    ):
-        notes = Notes()
-        assert wanted == written(asked(service_tier=tier), notes=notes).get("serviceTier")
-        assert noted == lost(notes)
-
-
-@pytest.mark.bug("K34")
-def test_fields_of_converse_itself_go_on_and_unknown_ones_are_noted() -> None:
-    guardrail = {"guardrailIdentifier": "g", "guardrailVersion": "1"}
-    extra = {
-        "guardrailConfig": guardrail,
-        "performanceConfig": {"latency": "optimized"},
-        "additionalModelRequestFields": {"top_k": 9, "x": 1},
-        "anthropic_beta": ["b"],
-        "odd": 1,
-    }
-    notes = Notes()
-    body = written(asked(extra=extra, sampling=Sampling(top_k=3)), notes=notes)
-
-    assert guardrail == body["guardrailConfig"]
-    assert {"latency": "optimized"} == body["performanceConfig"]
-    assert {"top_k": 9, "x": 1, "anthropic_beta": ["b"]} == body["additionalModelRequestFields"]
-    assert ["odd"] == lost(notes)
-    notes = Notes()
-    written(asked(extra={"anthropic_beta": ["b"]}), NOVA, notes)
-    assert ["anthropic_beta"] == lost(notes)
 
 
 def test_a_system_prompt_is_text() -> None:
