@@ -40,10 +40,7 @@ class _Credentials(Protocol):
     def refresh(self, request: Callable[..., Any]) -> None: ...
 
 
-class _Make(Protocol):
-    def __call__(self, info: Mapping[str, Any], *, scopes: list[str]) -> _Credentials: ...
-
-
+_Make = Callable[..., _Credentials]
 _TYPES = {
     "service_account": ("google.oauth2.service_account", "from_service_account_info"),
     "authorized_user": ("google.oauth2.credentials", "from_authorized_user_info"),
