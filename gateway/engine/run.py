@@ -14,6 +14,7 @@ from gateway.core.ports import OpaqueStore
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
 from gateway.dialects.openai_parts import without_parts
+from gateway.dialects.registry import FOREIGN_SEALS
 from gateway.dialects.translation import TranslatedStream, Translation
 from gateway.dialects.typed_errors import with_type
 from gateway.engine import translating
@@ -69,7 +70,8 @@ class Engine:
             if run.endpoint not in target.account.row.offers:
                 continue
             row = target.account.row
-            if run.endpoint in row.endpoints and not row.wires:
+            is_plain = run.endpoint in row.endpoints and not row.wires
+            if is_plain and run.endpoint not in FOREIGN_SEALS:
                 outgoing = original.plan(run, model, target)
             else:
                 outgoing = await self._plan(run, model, target, original)
@@ -187,6 +189,8 @@ class Engine:
     async def _plan(self, run: Run, model: Model, target: Target, original: Original) -> Outgoing:
         """Build the request to one target: relayed where it speaks the caller's format, else translated."""
         wire = target.account.row.wire(run.endpoint, target.served(model, run.asked))
+        if not wire:
+            wire = translating.needed(run, original)
         if not wire:
             return original.plan(run, model, target)
         return await translating.plan(run, model, target, original, wire, self._opaque)

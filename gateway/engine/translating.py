@@ -15,7 +15,7 @@ from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.losses import Notes
 from gateway.dialects.opaque import restore, sealed_of, wanted
-from gateway.dialects.registry import CALLERS, TARGETS
+from gateway.dialects.registry import CALLERS, FOREIGN_SEALS, TARGETS
 from gateway.dialects.rerank import form_of
 from gateway.dialects.rerank_translation import write_rerank
 from gateway.dialects.sides import Facts, Told
@@ -28,6 +28,15 @@ _TRUE, _FALSE = codec.raw(True), codec.raw(False)
 _SEALED_S = 86_400.0
 """How long sealed state is kept: a day, in which a conversation with tools goes on."""
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+def needed(run: Run, original: Original) -> str:
+    """Return the caller's own format where its request cannot be relayed to a target that speaks it, else ""."""
+    row = FOREIGN_SEALS.get(run.endpoint)
+    if row is None or original.fields is None:
+        return ""
+    name, holds_foreign_seals = row
+    return name if holds_foreign_seals(original.fields) else ""
 
 
 async def plan(
