@@ -9,6 +9,7 @@ from gateway.core import codec
 from gateway.core.endpoint import QUESTIONS
 from gateway.providers.auth import auth_headers
 from gateway.providers.edit import Edited, edit_request
+from gateway.providers.vertex import shared_host
 
 _NATIVE = {
     "openai_chat": "chat",
@@ -113,7 +114,7 @@ class Provider:
                     f"a provider of the kind {self.kind} needs `{name}`, or a `base_url`"
                 )
             url = url.replace(mark, quote(value or "", safe=""))
-        return url.replace("//global-", "//")
+        return shared_host(url)
 
     def auth_headers(self, secret: str) -> tuple[tuple[bytes, bytes], ...]:
         """Return the credential headers of one key; none for an empty key."""

@@ -1,19 +1,16 @@
-"""Where Vertex is: below a project and a region, at the host of that region."""
+"""Hosts of Vertex that are not named as those of plain regions are."""
 
-_MULTI = frozenset({"us", "eu"})
+import re
+
+_SHARED = re.compile(r"//(global|us|eu)-(aiplatform\.googleapis\.com)\b")
 
 
-def vertex_base_url(project: str, region: str) -> str:
-    """Return the base URL of a project in a region; `global` and the multi-regions have hosts of their own.
+def shared_host(url: str) -> str:
+    """Return an address with the host that its region has, where that spans the world or a continent."""
+    return _SHARED.sub(_named, url, count=1)
 
-    Without a project: the address for API keys, which name their project themselves.
-    """
-    if not project:
-        return "https://aiplatform.googleapis.com/v1"
-    if region in {"", "global"}:
-        host, region = "aiplatform.googleapis.com", "global"
-    elif region in _MULTI:
-        host = f"aiplatform.{region}.rep.googleapis.com"
-    else:
-        host = f"{region}-aiplatform.googleapis.com"
-    return f"https://{host}/v1/projects/{project}/locations/{region}"
+
+def _named(found: re.Match[str]) -> str:
+    region, host = found.groups()
+    name, _, domain = host.partition(".")
+    return f"//{host}" if region == "global" else f"//{name}.{region}.rep.{domain}"

@@ -2,22 +2,25 @@
 
 import pytest
 
-from gateway.providers.vertex import vertex_base_url
+from gateway.providers.registry import PROVIDERS
 
 
 @pytest.mark.parametrize(
-    ("project", "region", "url"),
+    ("region", "host"),
     [
-        (
-            "p",
-            "us-east5",
-            "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5",
-        ),
-        ("p", "global", "https://aiplatform.googleapis.com/v1/projects/p/locations/global"),
-        ("p", "", "https://aiplatform.googleapis.com/v1/projects/p/locations/global"),
-        ("p", "eu", "https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu"),
-        ("", "us-east5", "https://aiplatform.googleapis.com/v1"),
+        ("us-east5", "us-east5-aiplatform.googleapis.com"),
+        ("europe-west4", "europe-west4-aiplatform.googleapis.com"),
+        ("global", "aiplatform.googleapis.com"),
+        ("us", "aiplatform.us.rep.googleapis.com"),
+        ("eu", "aiplatform.eu.rep.googleapis.com"),
     ],
 )
-def test_each_region_has_its_host(project: str, region: str, url: str) -> None:
-    assert url == vertex_base_url(project, region)
+def test_each_region_has_its_host(region: str, host: str) -> None:
+    address = PROVIDERS["vertex"].address(region, "p")
+    assert address == f"https://{host}/v1/projects/p/locations/{region}"
+
+
+def test_a_region_and_a_project_are_needed() -> None:
+    for region, project in ((None, "p"), ("global", None)):
+        with pytest.raises(ValueError, match="needs"):
+            PROVIDERS["vertex"].address(region, project)
