@@ -59,6 +59,15 @@ LOSSES: dict[str, Loss] = {
         "takes text of a grammar, which this target cannot enforce; it was told to the model",
         "A custom tool with a grammar at a target that knows only functions: it takes one text, `input`.",
     ),
+    "choice_unknown": Loss(
+        "names a tool that is not offered",
+        "A choice of a tool that the request does not define.",
+        refused=True,
+    ),
+    "choice_empty": Loss(
+        "asks for a call, but no tools are offered; it was left out",
+        "A choice of tools in a request without any.",
+    ),
     "arguments_invalid": Loss(
         "holds arguments that are no JSON object, which this target needs",
         "A tool call in the history whose arguments were cut off or broken.",

@@ -6,6 +6,7 @@ from gateway.core import codec
 from gateway.core.message import Prompt, ServerTool
 from gateway.dialects.fit.cache import fit_marks
 from gateway.dialects.fit.call_ids import fit_call_ids
+from gateway.dialects.fit.choice import fit_choice
 from gateway.dialects.fit.history import arrange
 from gateway.dialects.fit.media import NONE_FETCHED, Fetched
 from gateway.dialects.fit.parts import PartFitter
@@ -39,6 +40,8 @@ def fit(prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched = NONE_
     fitted = codec.replace(prompt, **changes) if changes else prompt
     if prompt.sampling.stop:
         fitted = fit_stops(fitted, grammar, notes)
+    if prompt.choice is not None or prompt.parallel is not None:
+        fitted = fit_choice(fitted, notes)
     if prompt.tools or prompt.format is not None:
         _check_tools(prompt, grammar)
         fitted = fit_schemas(fitted, grammar.schema, notes)
