@@ -19,7 +19,7 @@ from gateway.core.message import (
 from gateway.dialects.base import AnswerIsError, Redactor
 from gateway.dialects.bedrock import wire
 from gateway.dialects.bedrock.endings import fault_of, finish_of, stop_sequence_of, usage_of
-from gateway.dialects.openai_errors import read_error
+from gateway.dialects.bedrock.errors import read_error
 
 NAME = "bedrock_converse"
 SEALER = "anthropic"

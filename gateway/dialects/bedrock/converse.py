@@ -9,12 +9,11 @@ from gateway.core.message import Prompt
 from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
 from gateway.dialects.bedrock import answers, requests
 from gateway.dialects.bedrock.answers import NAME, OWN_SEALER, SEALER
-from gateway.dialects.bedrock.errors import error_class
+from gateway.dialects.bedrock.errors import error_class, read_error
 from gateway.dialects.bedrock.models import Family, family_of
 from gateway.dialects.bedrock.stream_reader import ConverseReader
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes
-from gateway.dialects.openai_errors import read_error
 from gateway.dialects.sides import Facts
 
 _MOST_STOPS = 2500

@@ -9,11 +9,11 @@ from gateway.core import codec
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.bedrock.errors import read_error
 from gateway.dialects.bedrock.models import family_of
 from gateway.dialects.cohere.embeddings import CohereEmbeddings
 from gateway.dialects.embedding import Asked, Embedded, complete, note_extra, texts_of
 from gateway.dialects.losses import Notes, refuse
-from gateway.dialects.openai_errors import read_error
 
 _COHERE = CohereEmbeddings()
 _COHERE_WITH_DIMENSIONS = "embed-v4"

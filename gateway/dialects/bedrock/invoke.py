@@ -9,7 +9,7 @@ from gateway.core.errors import UpstreamError
 from gateway.core.message import Prompt
 from gateway.core.reply import Headers
 from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
-from gateway.dialects.bedrock.errors import error_class, read_frame_error
+from gateway.dialects.bedrock.errors import error_class, read_error, read_frame_error
 from gateway.dialects.bedrock.frames import Frame, FrameBuffer
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
@@ -18,7 +18,6 @@ from gateway.dialects.messages.event_reader import EventReader
 from gateway.dialects.messages.events import as_event
 from gateway.dialects.messages.hosts import BEDROCK
 from gateway.dialects.messages.watcher import MessagesWatcher
-from gateway.dialects.openai_errors import read_error
 from gateway.dialects.sides import Facts
 
 NAME = "bedrock_anthropic"

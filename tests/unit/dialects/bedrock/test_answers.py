@@ -364,6 +364,37 @@ def test_what_else_is_told_is_kept_for_its_own_format() -> None:
     assert isinstance(answer.choices[0], Choice)
 
 
+@pytest.mark.bug("K39")
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        (
+            (
+                "User: arn:aws:sts::123456789012:assumed-role/ours/x is not authorized to perform: "
+                "bedrock:InvokeModel on resource: arn:aws:bedrock:us-east-1::foundation-model/a.b"
+            ),
+            "User: [hidden] is not authorized to perform: bedrock:InvokeModel on resource: [hidden]",
+        ),
+        ("Account 123456789012 may not", "Account [hidden] may not"),
+        (
+            (
+                "The request signature we calculated does not match.\n\nThe Canonical String for this "
+                "request should have been\n'POST\n/model\n\nx-amz-security-token:s3cr3t'"
+            ),
+            "The request signature we calculated does not match.",
+        ),
+    ],
+)
+def test_errors_show_neither_the_account_nor_what_was_signed(told: str, shown: str) -> None:
+    body = json.dumps({"message": told}).encode()
+    reader = CONVERSE.reader(RULES)
+    reader.feed(exception("accessDeniedException", {"message": told}))
+
+    for said in (CONVERSE.read_error(403, body, str), reader.error):
+        assert said is not None
+        assert shown == said.message
+
+
 @pytest.mark.bug("K08")
 @pytest.mark.parametrize(
     ("kind", "message", "http", "wanted"),
