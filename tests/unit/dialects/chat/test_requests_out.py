@@ -32,17 +32,12 @@ from gateway.dialects.fit.prompt import fit
 from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts
 from gateway.providers.registry import PROVIDERS
-from tests.support.recordings import Recording, folder, load
-from tests.support.shared import absent
 
 Json = dict[str, Any]
 HELLO = Message("user", (Text("Hello"),))
 LOOK_UP = Tool("look_up", parameters={"type": "object"})
 CALL = ToolCall("call_1", "look_up", '{"a": 1}')
 RESULT = Message("tool", (ToolResult("call_1", (Text("42"),)),))
-RECORDED = [
-    each for each in load() if each.endpoint == "chat" and each.has_request and each.status < 400
-]
 
 
 def write(
@@ -442,28 +437,3 @@ def test_mistral_gets_the_turns_that_it_insists_on() -> None:
     roles = [message["role"] for message in body["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant"]
     assert body["messages"][-1]["prefix"] is True
-
-
-def name(recording: Recording) -> str:
-    return recording.id
-
-
-def test_there_are_recordings() -> None:
-    if folder() is None:
-        absent("../shared with the recordings of providers")
-    assert RECORDED
-
-
-@pytest.mark.bug("K33", "K34")
-@pytest.mark.parametrize("recording", RECORDED, ids=name)
-def test_what_a_provider_took_is_what_it_would_get(recording: Recording) -> None:
-    """Read a request that was accepted, fit and write it, and read it again: nothing is lost or changed."""
-    side, facts, notes = ChatSide(), Facts(recording.provider, recording.model), Notes()
-    prompt = side.read_request(codec.split(codec.encode(recording.request)), notes)
-
-    fitted = fit(prompt, side.grammar(facts), notes)
-    again = side.read_request(side.write_request(fitted, facts, notes), notes)
-
-    assert notes.warnings == []
-    changed = {"stream": prompt.stream, "include_usage": prompt.include_usage}
-    assert codec.replace(again, **changed) == prompt

@@ -1,195 +1,22 @@
 """How odd streams are read: fragments of calls, ends, errors, reasoning told twice (K01, K03, K04, K35)."""
 
-from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
 from gateway.core import codec
-from gateway.core.answer import Answer, Collector, Ended, Event, Finished, PartEnded
+from gateway.core.answer import Ended, Event, Finished, PartEnded
 from gateway.core.errors import UpstreamError
-from gateway.core.message import Citation, Image, Text, Thinking, ToolCall
+from gateway.core.message import Citation, Image, Text, Thinking
 from gateway.core.usage import Usage
 from gateway.dialects.base import StreamRules
 from gateway.dialects.chat.stream_reader import ChatReader
-from tests.support.neutral import Can, arguments, cuts, word
+from tests.support.chat_chunks import DONE, Json, chunk, event, failure, run, said
+from tests.support.neutral import cuts
 
-Json = dict[str, Any]
-DONE = b"data: [DONE]\n\n"
-
-
-def event(chunk: Any, name: str = "") -> bytes:
-    head = f"event: {name}\n".encode() if name else b""
-    return head + b"data: " + codec.encode(chunk) + b"\n\n"
-
-
-def chunk(delta: Json, finish: str | None = None, index: int = 0, **more: Any) -> bytes:
-    choice = {"index": index, "delta": delta, "finish_reason": finish}
-    return event({"id": "c", "model": "m", "created": 7, "choices": [choice], **more})
-
-
-def call(index: int | None = None, known: str = "", name: str = "", words: str = "") -> Json:
-    """Return a fragment of a call that says no more than it is given."""
-    said: Json = {"function": {**({"name": name} if name else {}), "arguments": words}}
-    if known:
-        said["id"] = known
-    if index is not None:
-        said["index"] = index
-    return said
-
-
-def calling(*fragments: Json) -> bytes:
-    return b"".join(chunk({"tool_calls": [each]}) for each in fragments) + chunk({}, "tool_calls")
-
-
-def run(data: bytes, *, done: bool = True, outside: bool = False) -> tuple[Answer, ChatReader]:
-    """Read a stream at once and byte by byte, and insist that both say the same."""
-    rules = StreamRules(False, done, reasoning_outside=outside)
-    seen: list[tuple[Answer, ChatReader]] = []
-    for pieces in ([data], [bytes([byte]) for byte in data]):
-        reader, collector = ChatReader(rules), Collector("openai_chat")
-        for piece in pieces:
-            collector.add(reader.feed(piece))
-        collector.add(reader.end(complete=True))
-        seen.append((collector.answer(), reader))
-    assert seen[0][0] == seen[1][0]
-    return seen[0]
-
-
-def said(data: bytes) -> tuple[Any, ...]:
-    return run(data + DONE)[0].choices[0].parts
-
-
-def failure(data: bytes) -> str:
-    with pytest.raises(UpstreamError) as failed:
-        run(data + DONE)
-    return failed.value.code
-
-
-# ---------------------------------------------------------------- calls
-
-
-@pytest.mark.bug("K03", "B004")
-@pytest.mark.parametrize(
-    "fragments",
-    [
-        [call(0, "a", "f", "{"), call(0, words="}"), call(1, "b", "g", "{"), call(1, words="}")],
-        [call(0, "a", "f", "{"), call(1, "b", "g", "{"), call(0, words="}"), call(1, words="}")],
-        [call(0, "a", "f", "{}"), call(0, "b", "g", "{"), call(0, words="}")],
-        [call(None, "a", "f", "{}"), call(None, "b", "g", "{}")],
-        [call(None, "a", "f", "{"), call(None, "a", words="}"), call(None, "b", "g", "{}")],
-        [call(0, "a", "f", "{"), call(0, "a", "f", "}"), call(1, "b", "g", "{}")],
-        [call(3, "a", "f", "{}"), call(7, "b", "g", "{}")],
-        [call(0, "a", "f"), call(0, words="{}"), call(1, "b", "g"), call(1, words="{}")],
-        [call(0, "a"), call(0, name="f", words="{}"), call(1, "b", "g", "{}")],
-        [call(0, "a", "f", "{}"), call(0), call(1, "b", "g", "{}"), call(None)],
-    ],
-)
-def test_fragments_find_their_calls(fragments: Sequence[Json]) -> None:
-    assert said(calling(*fragments)) == (ToolCall("a", "f", "{}"), ToolCall("b", "g", "{}"))
-
-
-@pytest.mark.bug("K03")
-def test_an_empty_id_does_not_overwrite_the_first() -> None:
-    later = {"index": 0, "id": "", "type": "function", "function": {"arguments": "}"}}
-
-    assert said(calling(call(0, "a", "f", "{"), later)) == (ToolCall("a", "f", "{}"),)
-
-
-@pytest.mark.bug("K03")
-def test_the_same_call_twice_is_two_calls() -> None:
-    twice = calling(call(0, "", "f", '{"a":1}'), call(0, "", "f", '{"a":1}'))
-
-    assert said(twice) == (ToolCall("", "f", '{"a":1}'), ToolCall("", "f", '{"a":1}'))
-
-
-@pytest.mark.bug("K03")
-@pytest.mark.parametrize(
-    "fragments",
-    [
-        [call(0, words="{}")],
-        [call(None, words="{}")],
-        [call(0, "a", words="{}")],
-        [call(0, "a", "f", "{}"), call(None, words="{}")],
-        [call(0, "a", "f", "{}"), call(1, "b", "g", "{}"), call(0, words='{"more": 1}')],
-    ],
-)
-def test_a_fragment_without_a_call_is_an_error(fragments: Sequence[Json]) -> None:
-    assert failure(calling(*fragments)) == "upstream_invalid_response"
-
-
-@pytest.mark.bug("K01", "K03")
-def test_what_came_before_a_fragment_without_a_call_is_not_lost() -> None:
-    reader = ChatReader(StreamRules(False, True))
-
-    events = reader.feed(chunk({"content": "a"}) + calling(call(0, words="{}")) + DONE)
-
-    collector = Collector("openai_chat")
-    collector.add(events)
-    assert len(events) == 3
-    assert not collector.ended
-    with pytest.raises(UpstreamError):
-        reader.feed(b"")
-
-
-@pytest.mark.bug("K03")
-def test_random_calls_in_random_pieces_stay_apart() -> None:
-    for seed in range(60):
-        rng = Random(seed)
-        can = Can("openai_chat", no_arguments='{"a":1}', huge=0)
-        calls = [ToolCall(word(rng), word(rng), arguments(rng, can)) for _ in range(4)]
-        rest = [list(fragments(rng, at, each)) for at, each in enumerate(calls)]
-        mixed: list[Json] = []
-        begun = 1
-        while any(rest):
-            at = rng.randrange(begun)
-            if rest[at]:
-                mixed.append(rest[at].pop(0))
-                begun = min(max(begun, at + 2), len(rest))
-            elif begun < len(rest):
-                begun += 1
-        opened = [each["id"] for each in mixed if "name" in each["function"]]
-        calls.sort(key=lambda each: opened.index(each.id))
-        assert said(calling(*mixed)) == tuple(calls), seed
-
-
-def fragments(rng: Random, index: int, made: ToolCall) -> Iterator[Json]:
-    """Yield a call in pieces; the identity may be repeated, as some providers do."""
-    yield call(index, made.id, made.name)
-    words = made.arguments
-    while words:
-        size = rng.choice((1, 3, len(words)))
-        known = made.id if rng.random() < 0.2 else ""
-        yield call(index, known, words=words[:size])
-        words = words[size:]
-
-
-def test_a_call_that_nothing_can_follow_ends_when_the_next_begins() -> None:
-    reader = ChatReader(StreamRules(False, True))
-    one, other = call(0, "a", "f", '{"b": {}}'), call(1, "b", "g")
-
-    assert not [e for e in reader.feed(chunk({"tool_calls": [one]})) if isinstance(e, PartEnded)]
-    assert PartEnded(0, 0) in reader.feed(chunk({"tool_calls": [other]}))
-
-
-def test_calls_of_other_kinds_are_read() -> None:
-    custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "run", "input": "l"}}
-    more = {"index": 0, "custom": {"input": "s"}}
-    sealed = {
-        **call(1, "b", "g", "{}"),
-        "extra_content": {"google": {"thought_signature": "c2ln"}},
-    }
-    assert said(calling(custom, more, sealed)) == (
-        ToolCall("a", "run", "ls", custom=True),
-        ToolCall("b", "g", "{}", signature="c2ln", maker="gemini"),
-    )
-    legacy = chunk({"function_call": {"name": "f", "arguments": "{"}}) + chunk(
-        {"function_call": {"arguments": "}"}}, "function_call"
-    )
-    assert said(legacy) == (ToolCall("", "f", "{}"),)
-    as_object = {"index": 0, "id": "a", "function": {"name": "f", "arguments": {"b": 1}}}
-    assert said(calling(as_object)) == (ToolCall("a", "f", '{"b":1}'),)
+CALL: Json = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
+CUT: Json = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"a'}}
 
 
 # ---------------------------------------------------------------- ends
@@ -207,10 +34,10 @@ def test_calls_of_other_kinds_are_read() -> None:
         ({"content": "a"}, "content_filter", "content_filter"),
         ({"content": "a"}, "tool_calls", "stop"),
         ({"refusal": "No."}, "stop", "refusal"),
-        ({"tool_calls": [call(0, "a", "f", "{}")]}, "stop", "tool_calls"),
-        ({"tool_calls": [call(0, "a", "f", "{}")]}, "tool_calls", "tool_calls"),
-        ({"tool_calls": [call(0, "a", "f", "{}")]}, None, "tool_calls"),
-        ({"tool_calls": [call(0, "a", "f", '{"a')]}, "length", "length"),
+        ({"tool_calls": [CALL]}, "stop", "tool_calls"),
+        ({"tool_calls": [CALL]}, "tool_calls", "tool_calls"),
+        ({"tool_calls": [CALL]}, None, "tool_calls"),
+        ({"tool_calls": [CUT]}, "length", "length"),
     ],
 )
 def test_the_reason_follows_from_what_was_said(
