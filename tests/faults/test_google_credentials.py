@@ -218,6 +218,17 @@ async def test_no_token_is_asked_for_where_the_operator_did_not_allow_it(
         assert server.peers == []
 
 
+async def test_a_provider_may_hand_out_tokens_itself(
+    client: Client, tmp_path: Path, private_key: str
+) -> None:
+    async with upstream(answering(GRANTED)) as server:
+        file = written(tmp_path, service_account(private_key, f"{server.url}/token"))
+        like = EndpointSpec(base_url=f"{server.url}/v1/projects/p/locations/l")
+        signer = google_signer(file, client.endpoint, like)
+
+        assert {b"authorization": b"Bearer tok"} == await headers(signer)
+
+
 @pytest.mark.bug("K28")
 async def test_a_refusal_tells_no_secret(client: Client, tmp_path: Path, private_key: str) -> None:
     said = json.dumps(

@@ -65,7 +65,7 @@ def google_signer(
     """Return the signer of a credentials file; without one, of the user of this machine or of the machine itself.
 
     `home` is the folder of the user whose login with gcloud may be used, None for nobody's. Tokens are asked for
-    at https addresses of Google alone, and at the origins of `allowed`. `like` has the proxy and the certificates.
+    at https addresses of Google alone, at the origin of the provider `like`, and at those of `allowed`.
     Raises ValueError for a file that cannot be used, or when google-auth is not installed.
     """
     path = Path(file) if file else _own_file(home)
@@ -93,8 +93,9 @@ class _Reach:
     """Which origins a credential may ask, and how."""
 
     def __init__(self, like: EndpointSpec, allowed: frozenset[str]) -> None:
+        base = urlsplit(like.base_url)
         self._like = like
-        self._allowed = allowed
+        self._allowed = allowed | {f"{base.scheme}://{base.netloc}"}
 
     def spec(self, origin: str) -> EndpointSpec | None:
         url = urlsplit(origin)
