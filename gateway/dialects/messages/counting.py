@@ -29,11 +29,6 @@ def read_count(body: bytes, secrets: Redactor = unredacted) -> int:
         raise not_an_answer(body, secrets, str(bad)) from None
 
 
-def write_count(tokens: int) -> bytes:
-    """Return the answer to a request for a count."""
-    return codec.encode({"input_tokens": tokens})
-
-
 _BYTES_PER_TOKEN = 3.5
 _PER_MESSAGE = 4
 _PER_PICTURE = 1600
