@@ -163,6 +163,9 @@ class EventReader:
     def _item_added(self, index: int, event: Json) -> None:
         value = as_object(event.get("item")) or {}
         kind = text_in(value, "type")
+        known = self._items.get(index)
+        if known is not None and known.done:
+            del self._items[index]  # Some servers count again from 0.
         item = self._item(index, kind, text_in(value, "id"))
         if kind in _CALLS and not item.parts:
             self._open(item, 0, _call(value, kind), kind)

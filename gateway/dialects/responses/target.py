@@ -6,6 +6,7 @@ from gateway.core import codec
 from gateway.core.answer import Answer, Collector
 from gateway.core.codec import as_object
 from gateway.core.message import Message, Prompt, ServerTool, Text
+from gateway.core.scope import digest
 from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes, refuse
@@ -36,6 +37,8 @@ _GRAMMAR = Grammar(
 )
 _LEAST_TOKENS = 16
 """What OpenAI takes at least as `max_output_tokens`."""
+_LONGEST_ID = 64
+"""What it takes at most as an id of who asks, or of what is cached."""
 _STRICT = frozenset({"openai", "azure"})
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "reasoning.encrypted_content"
@@ -161,11 +164,19 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
         "top_logprobs": sampling.top_logprobs,
         "text": write_text(prompt.format, prompt.verbosity) or None,
         "reasoning": reasoning or None,
-        "user": prompt.user or None,
+        "user": _short(prompt.user, "user", facts, notes) or None,
         "metadata": prompt.metadata,
         "service_tier": prompt.service_tier or None,
-        "prompt_cache_key": prompt.cache_key or None,
+        "prompt_cache_key": _short(prompt.cache_key, "prompt_cache_key", facts, notes) or None,
     }
     if "safety_identifier" in prompt.extra:
         del settings["user"]
     fields.update({name: value for name, value in settings.items() if value is not None})
+
+
+def _short(word: str, name: str, facts: Facts, notes: Notes) -> str:
+    """Return an id as OpenAI takes it: a longer one is told by its digest, which is as good."""
+    if len(word) <= _LONGEST_ID or facts.kind not in _STRICT:
+        return word
+    notes.lost("value_changed", name)
+    return digest(word)[:_LONGEST_ID]

@@ -136,6 +136,8 @@ class ItemWriter:
     def _results(self, message: Message, where: str) -> Iterator[Json]:
         for place, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
+                if part.is_error:
+                    self._notes.lost("field_unsupported", "is_error")
                 kind = f"{_CALL_FIELDS[part.custom][0]}_output"
                 output = _output(part.parts, f"{where}.content[{place}]")
                 yield {

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from gateway.core.answer import Collector
 from gateway.core.errors import GatewayError, UpstreamError
+from gateway.core.message import Text, Thinking
 from gateway.core.status import Status
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, ProviderError, StreamRules
@@ -323,6 +325,28 @@ def test_an_answer_in_the_place_of_which_stands_an_error_is_one() -> None:
         DIALECT.read_answer("responses", b'{"error": {"message": "No.", "code": "c"}}')
 
     assert said.value.error.message == "No."
+
+
+def test_servers_that_number_items_anew_are_understood() -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    part = {"type": "reasoning_text", "text": "Hm."}
+    data = (
+        CREATED
+        + event("response.output_item.added", item=thought, output_index=0)
+        + event("response.reasoning_part.added", part=part, output_index=0)
+        + event("response.reasoning_text.delta", delta="Hm.", output_index=0, content_index=0)
+        + event("response.output_item.done", item={**thought, "content": [part]}, output_index=0)
+        + event("response.output_item.added", item=ITEM, output_index=0)
+        + event("response.output_text.delta", delta="Hi", output_index=0, content_index=0)
+        + event("response.output_text.done", text="Hi", output_index=0, content_index=0)
+        + end("completed")
+    )
+    reader, collector = TARGET.reader(RULES), Collector("x")
+    collector.add(reader.feed(data))
+
+    thinking, text = collector.answer().choices[0].parts
+    assert isinstance(thinking, Thinking)
+    assert (thinking.text, text) == ("Hm.", Text("Hi"))
 
 
 @pytest.mark.bug("B012", "K35")

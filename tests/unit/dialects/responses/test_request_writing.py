@@ -18,6 +18,7 @@ from gateway.core.message import (
     Text,
     Thinking,
     Tool,
+    ToolCall,
     ToolResult,
 )
 from gateway.dialects.fit.prompt import fit
@@ -178,6 +179,27 @@ def test_a_limit_below_the_least_is_raised_at_openai_alone() -> None:
     assert write(asked, notes)["max_output_tokens"] == 16
     assert len(notes.warnings) == 1
     assert write(asked, facts=Facts("vllm", "m"))["max_output_tokens"] == 5
+
+
+def test_ids_that_are_too_long_for_openai_are_told_by_their_digest() -> None:
+    asked = Prompt("anthropic_messages", (Message("user", (Text("Hi"),)),), user="u" * 100)
+    notes = Notes()
+    body = write(asked, notes)
+
+    assert 16 < len(body["user"]) <= 64
+    assert write(asked) == body
+    assert len(notes.warnings) == 1
+    assert write(asked, facts=Facts("vllm", "m"))["user"] == "u" * 100
+
+
+def test_a_result_that_is_an_error_is_told_without_the_mark() -> None:
+    call = Message("assistant", (ToolCall("c", "f", "{}"),))
+    result = ToolResult("c", (Text("Oh."),), is_error=True)
+    notes = Notes()
+    body = write(Prompt("anthropic_messages", (call, Message("tool", (result,)))), notes)
+
+    assert body["input"][1]["output"] == "Oh."
+    assert len(notes.warnings) == 1
 
 
 @pytest.mark.parametrize(
