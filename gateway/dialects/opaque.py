@@ -54,7 +54,7 @@ def call_key(call_id: str) -> str:
 def seal_key(part: _SealedPart) -> str:
     """Return the id under which it is kept who made a seal."""
     redacted = part.redacted if isinstance(part, Thinking) else ""
-    return f"seal:{digest(part.maker, part.signature, redacted)}"
+    return f"seal:{digest(part.maker, part.signature + redacted)}"
 
 
 def sealed_of(answer: Answer, domain: str) -> dict[str, bytes]:
