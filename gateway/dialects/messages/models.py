@@ -11,13 +11,14 @@ _NAME = re.compile(
 _NO_BUDGET, _NO_PREFILL, _ADAPTIVE = (4, 7), (4, 6), (4, 6)
 _ONE_OF_BOTH, _FORMATS, _THINKS = (4, 1), (4, 1), (3, 7)
 _ALWAYS_THINK = frozenset({"fable", "mythos"})
-_UNDATED = (5, 0)
+_THINKS_UNASKED = _UNDATED = (5, 0)
 
 
 class Traits(NamedTuple):
     """What a model takes.
 
-    `budget`: thinking by a budget; `adaptive`: thinking as it sees fit; `quiet`: thinking can be switched off.
+    `budget`: thinking by a budget; `adaptive`: thinking as it sees fit. `quiet`: it takes that thinking is switched
+    off; `thinks`: it thinks where nobody says anything.
     `efforts` from the least to the most. `sampling`: temperature, top_p and top_k; `both`: the first two at once.
     `formats`: answers by a schema. `prefill`: the history may end with the beginning of the answer.
     """
@@ -25,6 +26,7 @@ class Traits(NamedTuple):
     budget: bool = True
     adaptive: bool = False
     quiet: bool = True
+    thinks: bool = False
     efforts: tuple[str, ...] = ()
     sampling: bool = True
     both: bool = True
@@ -42,10 +44,13 @@ def traits_of(model: str) -> Traits:
     if found is None:
         return _OTHERS
     family, version = found["family"], _version(found)
+    always = family in _ALWAYS_THINK
+    thinks = version >= _THINKS_UNASKED and not always
     return Traits(
         budget=_THINKS <= version < _NO_BUDGET,
         adaptive=version >= _ADAPTIVE,
-        quiet=family not in _ALWAYS_THINK,
+        quiet=_THINKS <= version < _NO_BUDGET or thinks,
+        thinks=thinks or always,
         efforts=_efforts(family, version),
         sampling=version < _NO_BUDGET,
         both=version < _ONE_OF_BOTH,

@@ -73,7 +73,8 @@ def _off(reasoning: Reasoning, traits: Traits, notes: Notes) -> dict[str, Any] |
         return None
     if traits.quiet:
         return {"type": "disabled"}
-    notes.lost("value_changed", "reasoning")
+    if traits.thinks:
+        notes.lost("value_changed", "reasoning")
     return None
 
 

@@ -54,7 +54,9 @@ def enabled(budget: int) -> Json:
         ("xhigh", BOTH, {"type": "adaptive"}, {"effort": "high"}),
         ("minimal", ADAPTIVE, {"type": "adaptive"}, {"effort": "low"}),
         ("xhigh", ADAPTIVE, {"type": "adaptive"}, {"effort": "xhigh"}),
-        ("none", ADAPTIVE, {"type": "disabled"}, None),
+        ("none", ADAPTIVE, None, None),
+        ("none", "claude-sonnet-5", {"type": "disabled"}, None),
+        ("none", "claude-3-5-haiku-20241022", None, None),
         ("none", ALWAYS, None, None),
         ("high", "claude-3-5-haiku-20241022", None, None),
     ],
@@ -110,6 +112,15 @@ def test_without_any_limit_there_is_room_for_the_answer() -> None:
     body, warnings = write(Reasoning(enabled=True, budget=10_000), BUDGET, most=None)
 
     assert (14_096, enabled(10_000), []) == (body["max_tokens"], body["thinking"], warnings)
+
+
+@pytest.mark.parametrize(
+    ("model", "noted"), [("claude-3-5-haiku", 0), (BUDGET, 0), (ADAPTIVE, 0), (ALWAYS, 1)]
+)
+def test_only_a_model_that_thinks_anyway_is_named(model: str, noted: int) -> None:
+    _, warnings = write(Reasoning(enabled=False), model)
+
+    assert noted == len(warnings)
 
 
 def test_in_this_format_itself_an_effort_is_no_thinking() -> None:
