@@ -104,7 +104,7 @@ ADAPTIVE = {"thinking": {"type": "adaptive"}}
             [],
         ),
         (NEWEST, Reasoning(effort="high"), ADAPTIVE, "high", []),
-        (NEWEST, Reasoning(enabled=False), {"thinking": {"type": "disabled"}}, None, []),
+        (NEWEST, Reasoning(enabled=False), None, None, []),
         (OLD, Reasoning(effort="high"), None, None, ["reasoning"]),
         (OLD, Reasoning(enabled=False), None, None, []),
         (GPT, Reasoning(effort="xhigh"), {"reasoning_effort": "high"}, None, ["reasoning_effort"]),
