@@ -85,7 +85,7 @@ class Exchange:
         """The provider's own name of the model."""
         path = self.path
         for mark in ("/models/", "/model/", "/openai/deployments/"):
-            if mark in path:
+            if mark in path and "/models/chat/" not in path:
                 name = path.partition(mark)[2].partition("/")[0]
                 return unquote(name.rpartition(":")[0] if mark == "/models/" else name)
         body = self.raw["request"].get("body")

@@ -53,12 +53,21 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
 
 def _settled(prompt: Prompt, manner: Manner, notes: Notes) -> Reasoning | None:
     """Return how much to think: a forced call goes before it where both are not taken together (DeepSeek)."""
-    reasoning, choice = prompt.reasoning, prompt.choice
+    reasoning, choice = _known(prompt), prompt.choice
     forced = prompt.tools and choice is not None and choice.mode in {"required", "named"}
     if reasoning is None or reasoning.enabled is False or not forced or not manner.wants_thinking:
         return reasoning
     notes.lost("value_changed", "reasoning")
     return Reasoning(enabled=False)
+
+
+def _known(prompt: Prompt) -> Reasoning | None:
+    """Return how much to think, without the members that only another format knows."""
+    reasoning = prompt.reasoning
+    if reasoning is None or not reasoning.extra or prompt.origin == ORIGIN:
+        return reasoning
+    known = codec.replace(reasoning, extra={})
+    return None if known == Reasoning() else known
 
 
 def _limit(facts: Facts) -> str:
