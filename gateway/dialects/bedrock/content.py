@@ -117,16 +117,27 @@ class Content:
 
     def _result(self, result: ToolResult, at: str) -> Block:
         content = [block for part in result.parts if (block := self._block(part, at)) is not None]
-        written: Block = {
-            "toolUseId": result.call_id,
-            "content": content,
-        }
+        if not self._family.takes_text_results:
+            content = [_as_object(block) for block in content]
+        written: Block = {"toolUseId": result.call_id, "content": content}
         if result.is_error:
             if self._family.takes_result_status:
                 written["status"] = "error"
             else:
                 self._notes.lost("field_unsupported", "the mark of a tool result as an error")
         return {"toolResult": written}
+
+
+def _as_object(block: Block) -> Block:
+    """Return a text as JSON: as the object that it is, else within one."""
+    if "text" not in block:
+        return block
+    text = block["text"]
+    try:
+        found = codec.as_object(codec.decode(text))
+    except (codec.JSONError, RecursionError):
+        found = None
+    return {"json": {"result": text} if found is None else found}
 
 
 def _mark_of(part: Part) -> CacheMark | None:

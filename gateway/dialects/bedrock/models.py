@@ -10,6 +10,7 @@ _CLAUDE = re.compile(
 )
 _NEWEST = (99, 0)
 _OLDEST = (2, 0)
+_NO_CHOICE = frozenset({"meta", "cohere", "ai21"})
 _NO_STRICT = frozenset({"amazon", "meta", "cohere", "ai21", "stability", "writer"})
 
 
@@ -45,6 +46,16 @@ class Family:
     def takes_result_status(self) -> bool:
         """Whether a tool's result may be marked as an error."""
         return self.is_claude or self.is_nova or self.is_opaque
+
+    @property
+    def takes_choice(self) -> bool:
+        """Whether a call of a tool can be forced."""
+        return self.vendor not in _NO_CHOICE
+
+    @property
+    def takes_text_results(self) -> bool:
+        """Whether a tool's result may be a text; otherwise it must be an object."""
+        return self.vendor != "mistral"
 
     @property
     def takes_strict(self) -> bool:

@@ -37,8 +37,10 @@ def write_tools(prompt: Prompt, family: Family, content: Content, notes: Notes) 
         notes.lost("value_changed", "tool_choice")
         return config
     forced = _forced(choice)
-    if forced:
+    if forced and family.takes_choice:
         config["toolChoice"] = forced
+    elif forced:
+        notes.lost("value_changed", "tool_choice")
     return config
 
 

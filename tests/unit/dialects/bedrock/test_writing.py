@@ -168,6 +168,20 @@ def test_the_mark_of_an_error_goes_where_it_is_known() -> None:
         assert (status is None) == bool(notes.warnings)
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [('{"t": 20}', {"t": 20}), ("Sunny", {"result": "Sunny"}), ("[1]", {"result": "[1]"})],
+)
+def test_a_result_is_an_object_where_texts_are_not_taken(text: str, wanted: Any) -> None:
+    picture = Image("image/png", "AA==")
+    prompt = asked(*CALLED[:2], Message("tool", (ToolResult("c1", (Text(text), picture)),)))
+    body = written(prompt, "mistral.mistral-large-2407-v1:0")
+    first, second = body["messages"][2]["content"][0]["toolResult"]["content"]
+
+    assert {"json": wanted} == first
+    assert "image" in second
+
+
 @pytest.mark.bug("K32", "B100")
 def test_sealed_reasoning_goes_back_byte_for_byte() -> None:
     parts = (

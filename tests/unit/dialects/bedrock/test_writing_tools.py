@@ -17,6 +17,7 @@ from tests.support.bedrock_written import (
     CALLED,
     CLAUDE,
     GPT,
+    LLAMA,
     NOVA,
     OLD,
     WEATHER,
@@ -107,3 +108,13 @@ def test_strict_and_single_calls_are_asked_of_models_that_know_them() -> None:
         assert single == ("additionalModelRequestFields" in body)
         wanted = ["strict of a tool"] * (not strict) + ["parallel_tool_calls"] * (not single)
         assert wanted == lost(notes)
+
+
+@pytest.mark.bug("K34", "B103")
+def test_a_call_is_forced_where_it_can_be() -> None:
+    notes = Notes()
+    prompt = asked(tools=(Tool("weather"),), choice=ToolChoice("required"))
+
+    assert "toolChoice" not in written(prompt, LLAMA, notes)["toolConfig"]
+    assert ["tool_choice"] == lost(notes)
+    assert {"any": {}} == written(prompt, GPT)["toolConfig"]["toolChoice"]
