@@ -80,9 +80,9 @@ class Assembler:
         events: list[Event] = []
         if not self._began:
             self._began = True
-            self._id = response.response_id
-            created = _seconds(response.create_time)
-            events.append(Began(response.response_id, response.model_version, created))
+            self._id = response.response_id or ""
+            created = _seconds(response.create_time or "")
+            events.append(Began(self._id, response.model_version or "", created))
         if response.prompt_feedback is not None and response.prompt_feedback.block_reason:
             self._blocked = response.prompt_feedback.block_reason
         for candidate in response.candidates or ():

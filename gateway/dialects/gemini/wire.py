@@ -9,8 +9,8 @@ from gateway.core.usage import Usage
 class Count(codec.Struct, rename="camel"):
     """Tokens of one modality."""
 
-    modality: str = ""
-    token_count: int = 0
+    modality: str | None = None
+    token_count: int | None = None
 
 
 class UsageMetadata(codec.Struct, rename="camel"):
@@ -39,15 +39,16 @@ class UsageMetadata(codec.Struct, rename="camel"):
 class Weight(codec.Struct, rename="camel"):
     """One token and its log probability."""
 
-    token: str = ""
-    log_probability: float = 0.0
+    token: str | None = None
+    log_probability: float | None = None
 
     def written(self) -> dict[str, Any]:
         """Return it as OpenAI writes it."""
+        token = self.token or ""
         return {
-            "token": self.token,
-            "logprob": self.log_probability,
-            "bytes": list(self.token.encode(errors="replace")),
+            "token": token,
+            "logprob": self.log_probability or 0.0,
+            "bytes": list(token.encode()),
         }
 
 
@@ -103,12 +104,16 @@ class Response(codec.Struct, rename="camel"):
     candidates: list[Candidate] | None = None
     prompt_feedback: Feedback | None = None
     usage_metadata: UsageMetadata | None = None
-    model_version: str = ""
-    response_id: str = ""
-    create_time: str = ""
+    model_version: str | None = None
+    response_id: str | None = None
+    create_time: str | None = None
     error: Any = None
 
 
 def _audio(details: list[Count] | None) -> int | None:
-    counts = [each.token_count for each in details or [] if each.modality.upper() == "AUDIO"]
+    counts = [
+        each.token_count or 0
+        for each in details or []
+        if each.modality is not None and each.modality.upper() == "AUDIO"
+    ]
     return sum(counts) if counts else None

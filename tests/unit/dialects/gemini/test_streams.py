@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -26,6 +28,7 @@ from gateway.core.usage import Usage
 from gateway.dialects.base import StreamRules
 from gateway.dialects.gemini.side import GeminiTarget
 from tests.support import neutral
+from tests.support.recordings import is_object
 
 GEMINI = GeminiTarget()
 Json = dict[str, Any]
@@ -175,6 +178,43 @@ def test_random_streams_without_their_last_event_are_not_complete() -> None:
         with pytest.raises(UpstreamError) as cut:
             read.end(True)
         assert cut.value.code == "upstream_truncated"
+
+
+ODD: tuple[Any, ...] = (None, True, -1, 1e308, 2**63, "", "x", [], {}, [None], {"a": None})
+
+
+def spoilt(rng: Random, value: Any) -> Any:
+    """Return a JSON value in which something is of another kind, or absent."""
+    if rng.random() < 0.1 or not value or not isinstance(value, dict | list):
+        return rng.choice(ODD)
+    holder: Any = copy(cast("Any", value))
+    keys: list[Any] = list(holder.keys()) if is_object(holder) else list(range(len(holder)))
+    key = rng.choice(keys)
+    if rng.random() < 0.1:
+        del holder[key]
+    else:
+        holder[key] = spoilt(rng, holder[key])
+    return holder
+
+
+@pytest.mark.bug("K01", "K35")
+def test_whatever_a_provider_sends_is_read_or_refused() -> None:
+    rng = Random(43)
+    read = 0
+    for _ in range(500):
+        body = json.dumps(spoilt(rng, pieces(rng, neutral.answer(rng, CAN))))
+        with suppress(UpstreamError):
+            read += GEMINI.read_whole(body.encode()).origin == "gemini"
+        with suppress(UpstreamError):
+            read += fed(body).origin == "gemini"
+    assert read > 100
+
+
+def fed(body: str) -> Answer:
+    read, collector = reader(), Collector("gemini")
+    collector.add(read.feed(b"data: " + body.encode() + b"\n\n"))
+    collector.add(read.end(True))
+    return collector.answer()
 
 
 def check_grammar(events: list[Event]) -> None:
