@@ -81,10 +81,7 @@ class ResponsesTarget:
         _write_tools(prompt, fields)
         _write_settings(prompt, facts, fields, notes)
         if own:
-            include = prompt.extra.get("include")
-            if isinstance(include, list):
-                fields["include"] += include
-            fields.update({k: v for k, v in prompt.extra.items() if k != "include"})
+            _write_own(prompt, fields)
         else:
             for name in prompt.extra:
                 notes.lost("field_unknown", name)
@@ -172,6 +169,17 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
     if "safety_identifier" in prompt.extra:
         del settings["user"]
     fields.update({name: value for name, value in settings.items() if value is not None})
+
+
+def _write_own(prompt: Prompt, fields: dict[str, Any]) -> None:
+    """Write what only this format knows; members of `include` and `text` go to those that stand there."""
+    for name, value in prompt.extra.items():
+        if name == "include" and isinstance(value, list):
+            fields["include"] += value
+        elif name == "text":
+            fields["text"] = {**fields.get("text", {}), **(as_object(value) or {})}
+        else:
+            fields[name] = value
 
 
 def _short(word: str, name: str, facts: Facts, notes: Notes) -> str:

@@ -138,6 +138,10 @@ class ItemWriter:
             if isinstance(part, ToolResult):
                 if part.is_error:
                     self._notes.lost("field_unsupported", "is_error")
+                item = self._extra(part).get("item")
+                if isinstance(item, Mapping):
+                    yield dict(cast("Json", item))
+                    continue
                 kind = f"{_CALL_FIELDS[part.custom][0]}_output"
                 output = _output(part.parts, f"{where}.content[{place}]")
                 yield {

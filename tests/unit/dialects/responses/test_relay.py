@@ -328,7 +328,7 @@ def test_an_answer_in_the_place_of_which_stands_an_error_is_one() -> None:
 
 
 def test_servers_that_number_items_anew_are_understood() -> None:
-    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    thought: Json = {"type": "reasoning", "id": "rs_1", "summary": []}
     part = {"type": "reasoning_text", "text": "Hm."}
     data = (
         CREATED
