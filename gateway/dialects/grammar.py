@@ -48,7 +48,7 @@ class Grammar:
     calls may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may
     be sent; None leaves them to the writer. `own_urls`: how addresses begin that the target reads itself, whatever
     `image_urls` and `file_urls` say. `custom_tools`: tools that take free text may be sent; otherwise they become
-    functions.
+    functions. `file_ids`: dialects whose callers may name files by id; None leaves them to the writer.
     """
 
     alternates: bool = False
@@ -73,6 +73,7 @@ class Grammar:
     sealed_turns: bool = False
     call_ids: NameRules | None = None
     items: frozenset[str] | None = None
+    file_ids: frozenset[str] | None = None
     own_urls: tuple[str, ...] = ()
     custom_tools: bool = False
     names: NameRules = NameRules()

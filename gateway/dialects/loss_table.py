@@ -50,6 +50,11 @@ LOSSES: dict[str, Loss] = {
         "A picture, sound, file or unknown part for a target that cannot take it.",
         refused=True,
     ),
+    "file_foreign": Loss(
+        "is a file that another provider keeps, which this target cannot read",
+        "The id of an uploaded file, at a target of another provider.",
+        refused=True,
+    ),
     "tool_unsupported": Loss(
         "is a kind of tool that this target does not take",
         "A tool that the provider itself runs, at a target of another dialect.",

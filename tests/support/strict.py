@@ -108,7 +108,7 @@ def _content(prompt: Prompt, grammar: Grammar) -> Iterator[str]:
     marks = sum(isinstance(tool, Tool) and tool.cache is not None for tool in prompt.tools)
     for message, part in all_parts(prompt):
         marks += getattr(part, "cache", None) is not None
-        yield from _part(part, grammar)
+        yield from _part(part, grammar, prompt.origin)
         if message.role == "tool" and grammar.results_text_only:
             inner = part.parts if isinstance(part, ToolResult) else ()
             if not all(isinstance(each, Text) for each in inner):
@@ -120,7 +120,7 @@ def _content(prompt: Prompt, grammar: Grammar) -> Iterator[str]:
         yield f"{marks} cache marks"
 
 
-def _part(part: Part, grammar: Grammar) -> Iterator[str]:
+def _part(part: Part, grammar: Grammar, origin: str) -> Iterator[str]:
     match part:
         case Text():
             if not grammar.empty_text and not part.text.strip() and not part.signature:
@@ -141,7 +141,7 @@ def _part(part: Part, grammar: Grammar) -> Iterator[str]:
             if not grammar.empty_text and not part.parts:
                 yield "a result without content"
         case Image() | Audio() | File():
-            yield from _media(part, grammar)
+            yield from _media(part, grammar, origin)
         case Opaque():
             if grammar.items is not None and part.origin not in grammar.items:
                 yield "an item of another provider"
@@ -149,11 +149,13 @@ def _part(part: Part, grammar: Grammar) -> Iterator[str]:
             pass
 
 
-def _media(part: Image | Audio | File, grammar: Grammar) -> Iterator[str]:
+def _media(part: Image | Audio | File, grammar: Grammar, origin: str) -> Iterator[str]:
     if isinstance(part, Audio):
         if not grammar.audio:
             yield "a sound"
         return
+    if part.file_id and grammar.file_ids is not None and origin not in grammar.file_ids:
+        yield "a file of another provider"
     if isinstance(part, File) and not grammar.files:
         yield "a file"
     is_taken = grammar.image_urls if isinstance(part, Image) else grammar.file_urls

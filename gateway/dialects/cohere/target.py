@@ -42,6 +42,7 @@ _GRAMMAR = Grammar(
     open_thinking=True,
     audio=False,
     file_urls=False,
+    file_ids=frozenset(),
     items=frozenset(),
     most_stops=5,
     names=NameRules(pattern=r"[a-zA-Z_][a-zA-Z0-9_-]*"),

@@ -36,6 +36,12 @@ _MIN_RAW = 32
 _HEAD = 64
 
 
+def check_id(part: Image | File, place: Place, origin: str, grammar: Grammar) -> None:
+    """Refuse the id of a file that another provider keeps; raises InputError naming the part."""
+    if part.file_id and grammar.file_ids is not None and origin not in grammar.file_ids:
+        raise _refused("file_foreign", place())
+
+
 def fit_image(image: Image, place: Place, grammar: Grammar, fetched: Fetched) -> Image:
     """Return a picture as this target takes it.
 

@@ -20,7 +20,7 @@ from gateway.core.message import (
     ToolResult,
 )
 from gateway.dialects.fit.arguments import fit_arguments
-from gateway.dialects.fit.media import Fetched, fit_audio, fit_file, fit_image
+from gateway.dialects.fit.media import Fetched, check_id, fit_audio, fit_file, fit_image
 from gateway.dialects.fit.places import Place, call_at, message_at, part_at
 from gateway.dialects.fit.thinking import fit_thinking, unsealed
 from gateway.dialects.grammar import Grammar
@@ -96,11 +96,15 @@ class PartFitter:
             case ToolResult():
                 fitted = self._result(at, part)
             case Image():
-                fitted = fit_image(part, self._place(at, index, part), grammar, self._fetched)
+                place = self._place(at, index, part)
+                check_id(part, place, self._prompt.origin, grammar)
+                fitted = fit_image(part, place, grammar, self._fetched)
             case Audio():
                 return fit_audio(part, self._place(at, index, part), grammar, self._notes)
             case File():
-                fitted = fit_file(part, self._place(at, index, part), grammar)
+                place = self._place(at, index, part)
+                check_id(part, place, self._prompt.origin, grammar)
+                fitted = fit_file(part, place, grammar)
             case Thinking():
                 return fit_thinking(part, self._place(at, index, part), grammar, self._notes)
             case Opaque():

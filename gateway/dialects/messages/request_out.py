@@ -47,6 +47,7 @@ def grammar_of(facts: Facts) -> Grammar:
         sealed_turns=not traits_of(facts.model).adaptive,
         call_ids=NameRules(),
         items=frozenset({DIALECT}),
+        file_ids=frozenset({DIALECT}),
     )
 
 

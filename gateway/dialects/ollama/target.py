@@ -20,6 +20,7 @@ _GRAMMAR = Grammar(
     image_urls=False,
     audio=False,
     file_urls=False,
+    file_ids=frozenset(),
     items=frozenset(),
     most_stops=1024,
 )

@@ -125,6 +125,8 @@ def test_data_of_pictures_is_found_wherever_it_stands(given: Image, kind: str, d
         (Audio("AAAA", "wav"), Grammar(audio=False), "audio"),
         (Audio(id="a"), Grammar(audio=False), "audio"),
         (File("application/pdf", "AAAA"), Grammar(files=False), "file"),
+        (File(file_id="f"), Grammar(file_ids=frozenset({"anthropic_messages"})), "file"),
+        (Image(file_id="f"), Grammar(file_ids=frozenset()), "image"),
         (File("video/mp4", url="https://e.com/a.mp4"), Grammar(file_urls=False), "file"),
     ],
 )

@@ -142,7 +142,10 @@ def test_every_kind_of_part_is_taken_or_refused_by_name() -> None:
     for seed in range(ROUNDS):
         rng = Random(seed)
         prompt, rules = neutral.prompt(rng, CAN), grammar(rng)
-        rules = replace(rules, audio=rng.random() < 0.7, image_urls=rng.random() < 0.7)
+        ids = rng.choice((None, frozenset[str]()))
+        rules = replace(
+            rules, audio=rng.random() < 0.7, image_urls=rng.random() < 0.7, file_ids=ids
+        )
         error = refusal(prompt, rules)
         refused += error is not None
         if error is None:
