@@ -40,7 +40,7 @@ def read_blocks(value: object, place: str) -> tuple[Part, ...]:
         return (Text(value),)
     return tuple(
         read_block(object_at(block, f"{place}.{at}"), f"{place}.{at}")
-        for at, block in enumerate(list_at(value, place))
+        for at, block in enumerate(list_at(value, place, "a string or a list of blocks"))
     )
 
 

@@ -61,10 +61,10 @@ def object_at(value: object, place: str) -> Block:
     return found
 
 
-def list_at(value: object, place: str) -> Sequence[object]:
-    """Return a list."""
+def list_at(value: object, place: str, kind: str = "a list") -> Sequence[object]:
+    """Return a list; `kind` says what may stand there."""
     if not isinstance(value, list):
-        raise invalid(place, "must be a list")
+        raise invalid(place, f"must be {kind}")
     return cast("list[object]", value)
 
 

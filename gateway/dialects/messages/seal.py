@@ -9,6 +9,7 @@ from gateway.dialects import seals
 from gateway.dialects.messages.events import BROKEN
 
 OWN = "anthropic"
+_MARK = b'"gw1.'
 _FOREIGN = re.compile(rb'"(?:signature|data)"\s*:\s*"gw1\.')
 
 
@@ -58,7 +59,10 @@ def read_thinking(text: str, sealed: str, *, redacted: bool) -> Thinking:
 def holds_foreign_seals(fields: codec.Fields) -> bool:
     """Tell whether a request holds state of other makers, which only a translation takes out again."""
     messages = fields.get("messages")
-    return messages is not None and _FOREIGN.search(memoryview(messages)) is not None
+    if messages is None:
+        return False
+    told = bytes(messages)
+    return _MARK in told and _FOREIGN.search(told) is not None  # the first is found much faster
 
 
 def _held(inner: str) -> dict[str, Any] | None:
