@@ -17,6 +17,7 @@ class Source:
     path: str
     text: str
     tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
     @property
     def lines(self) -> list[str]:
@@ -24,8 +25,8 @@ class Source:
         return self.text.splitlines()
 
     def walk(self) -> Iterator[ast.AST]:
-        """Yield every node."""
-        return ast.walk(self.tree)
+        """Yield every node, the outer ones first."""
+        return iter(self.nodes)
 
     def functions(self) -> Iterator[Function]:
         """Yield every function and method."""
@@ -42,7 +43,8 @@ def sources(*folders: str) -> tuple[Source, ...]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             name = path.relative_to(ROOT).as_posix()
-            found.append(Source(name, text, ast.parse(text, filename=name)))
+            tree = ast.parse(text, filename=name)
+            found.append(Source(name, text, tree, tuple(ast.walk(tree))))
     return tuple(found)
 
 
