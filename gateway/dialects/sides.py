@@ -20,13 +20,14 @@ class Facts:
     """What the writer of a request must know of its target.
 
     `kind` is the provider's, `model` its own name of the model. `max_output_tokens` is the most that the model can
-    give, None when unknown.
+    give, None when unknown. `tools`: some are offered; known only to `path`.
     """
 
     kind: str
     model: str
     max_output_tokens: int | None = None
     stream: bool = False
+    tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)

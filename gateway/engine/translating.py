@@ -1,6 +1,7 @@
 """Plans requests to targets that do not speak the caller's format; what is sealed for a model is put back (K32)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from gateway.chain.plan import Model, Target
@@ -68,7 +69,8 @@ async def plan(
         found = await opaque.get_many(run.tenant, ids)
         prompt = restore(prompt, found, target.account.name, notes)
     written = write(prompt, caller, side, facts, grammar, told, notes)
-    body, path = _finish(run, target, facts, wire, written.fields, side.path(facts))
+    side_path = side.path(replace(facts, tools=True) if prompt.tools else facts)
+    body, path = _finish(run, target, facts, wire, written.fields, side_path)
     warn(run, notes.warnings)
     headers = target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)

@@ -58,8 +58,12 @@ class Converse:
         return _grammar(family_of(facts.model))
 
     def path(self, facts: Facts) -> bytes:
-        """Return the address; the model is one segment of it."""
-        verb = "converse-stream" if facts.stream else "converse"
+        """Return the address; the model is one segment of it.
+
+        Some models refuse to stream where tools are offered: their whole answer becomes a stream for the caller.
+        """
+        streams = facts.stream and (not facts.tools or family_of(facts.model).streams_calls)
+        verb = "converse-stream" if streams else "converse"
         return f"/model/{quote(facts.model, safe='')}/{verb}".encode()
 
     def write_request(self, prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:

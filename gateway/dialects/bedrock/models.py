@@ -53,6 +53,11 @@ class Family:
         return self.vendor not in _NO_CHOICE
 
     @property
+    def streams_calls(self) -> bool:
+        """Whether an answer may be streamed where tools are offered; otherwise it comes whole."""
+        return self.vendor != "meta"
+
+    @property
     def takes_text_results(self) -> bool:
         """Whether a tool's result may be a text; otherwise it must be an object."""
         return self.vendor != "mistral"

@@ -13,9 +13,11 @@ from gateway.core.message import (
     ToolChoice,
 )
 from gateway.dialects.losses import Notes
+from gateway.dialects.sides import Facts
 from tests.support.bedrock_written import (
     CALLED,
     CLAUDE,
+    CONVERSE,
     GPT,
     LLAMA,
     NOVA,
@@ -118,3 +120,13 @@ def test_a_call_is_forced_where_it_can_be() -> None:
     assert "toolChoice" not in written(prompt, LLAMA, notes)["toolConfig"]
     assert ["tool_choice"] == lost(notes)
     assert {"any": {}} == written(prompt, GPT)["toolConfig"]["toolChoice"]
+
+
+def test_answers_with_tools_are_streamed_where_the_model_streams_them() -> None:
+    def verb(model: str, *, tools: bool) -> str:
+        facts = Facts("bedrock", model, stream=True, tools=tools)
+        return CONVERSE.path(facts).decode().rpartition("/")[2]
+
+    assert "converse-stream" == verb(CLAUDE, tools=True)
+    assert "converse-stream" == verb(LLAMA, tools=False)
+    assert "converse" == verb(LLAMA, tools=True)
