@@ -104,7 +104,7 @@ class Histories:
     def _thinking(self) -> Part:
         rng = self._rng
         if rng.random() < 0.1:
-            return Opaque(rng.choice(("anthropic_messages", "other")), "item", {"a": 1})
+            return Opaque(rng.choice(("anthropic_messages", "other")), "item", {"type": "item"})
         maker = rng.choice(("", *MAKERS))
         if rng.random() < 0.3:
             return Thinking(redacted="r", maker=maker or "anthropic")
