@@ -33,6 +33,8 @@ NOTHING_CHARGED = Charge("", Usage(), 0, priced=True)
 class Dialect(Protocol):
     """What layers ask of the caller's wire format."""
 
+    name: str
+
     def answer(self, endpoint: str, model: str, text: str, request_id: str) -> Whole:
         """Return a whole answer of this text, made by the gateway, with zero usage."""
         ...
@@ -258,6 +260,11 @@ class Run:
         if not self._id:
             self._id = new_run_id()
         return self._id
+
+    @property
+    def dialect_name(self) -> str:
+        """The name of the caller's format."""
+        return self.dialect.name if self.dialect is not None else ""
 
     @property
     def state(self) -> dict[str, Any]:

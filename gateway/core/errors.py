@@ -113,6 +113,16 @@ CODES: dict[str, Code] = {
         "The price of this model is not known, so that its budget cannot be kept.",
         policy=True,
     ),
+    "guardrail_violation": Code(
+        Status.INVALID_ARGUMENT,
+        400,
+        False,
+        "A guardrail does not let this pass.",
+        policy=True,
+    ),
+    "guardrail_failed": Code(
+        Status.INTERNAL, 500, False, "A guardrail could not be asked.", policy=True
+    ),
     "middleware_not_found": Code(
         Status.NOT_FOUND, 404, False, "There is no middleware of this name."
     ),
@@ -201,6 +211,10 @@ class InputError(GatewayError):
 
 class AuthError(GatewayError):
     """The caller is not known, or may not do this."""
+
+
+class PolicyError(GatewayError):
+    """The operator's own rules refuse; never repeated, never failed over (X-3)."""
 
 
 class OverloadError(GatewayError):

@@ -17,6 +17,7 @@ class Row(NamedTuple):
 KINDS: dict[str, Row] = {
     "budget": Row("gateway.middleware.budget", "Budget", guards=True),
     "fallback": Row("gateway.middleware.fallback.layer", "Fallback"),
+    "guardrail": Row("gateway.middleware.guardrail.layer", "Guardrail", guards=True),
     "hedge": Row("gateway.middleware.hedge", "Hedge"),
     "limits": Row("gateway.middleware.limits", "Limits", guards=True),
     "retry": Row("gateway.middleware.retry", "Retry"),

@@ -113,6 +113,12 @@ _ROWS = (
         hidden=("system", "operation", "outcome", "error"),
     ),
     Metric(
+        "gateway_guardrail_verdicts_total",
+        _C,
+        "What guardrails said of requests (input) and answers (output): pass, flag, redact, block, error, audit.",
+        ("guardrail", "phase", "verdict"),
+    ),
+    Metric(
         "gateway_shadow_verdicts_total",
         _C,
         "What layers in shadow mode would have done: `answer`, `retry`, `fallback`, `hedge`, or the machine "

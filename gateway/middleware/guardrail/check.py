@@ -1,7 +1,7 @@
 """What a check is: one file per kind, one line in the registry. It finds; the layer does what is to be done."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -34,12 +34,17 @@ class CheckOptions(Options):
     )
 
 
+class CheckFailed(Exception):
+    """A check could not be made; it never means that nothing was found (W-GRD-11)."""
+
+
 class About(NamedTuple):
-    """What a check may know of the text: where it stands, and in which call."""
+    """What a check may know of the text: where it stands, in which call, and how many characters came before."""
 
     phase: Phase
     role: str
     call: Call
+    before: int = 0
 
 
 class Check(Protocol):
@@ -49,9 +54,8 @@ class Check(Protocol):
     counts: `is_local` says which.
     """
 
-    options: ClassVar[type[CheckOptions]]
-    summary: ClassVar[str]
-    is_local: ClassVar[bool]
+    @property
+    def is_local(self) -> bool: ...
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find in one text; local checks alone."""
@@ -60,7 +64,7 @@ class Check(Protocol):
     async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
         """Find in several texts with one question; checks that are not local.
 
-        May raise anything: the layer turns it into its fail mode (W-GRD-11, K27).
+        Raises CheckFailed, GatewayError or TimeoutError: the layer turns it into its fail mode (W-GRD-11, K27).
         """
         ...
 
@@ -72,7 +76,9 @@ class Check(Protocol):
         ...
 
 
-class Maker(Protocol):
-    """Makes a check from its options; raises OptionError. Regular expressions and lists are compiled here."""
+class CheckKind(Protocol):
+    """A kind of check: what it may be told, and how one is made; raises OptionError."""
+
+    options: type[CheckOptions]
 
     def __call__(self, options: Any, build: Build) -> Check: ...  # noqa: ANN401  each kind names its own type

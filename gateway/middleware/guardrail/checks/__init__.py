@@ -1,0 +1,1 @@
+"""The kinds of checks, one file each; `guardrail.registry` lists them."""
