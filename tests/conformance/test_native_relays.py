@@ -4,7 +4,6 @@ The request goes on as it came, but for the model's name; the answer comes back 
 """
 
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
