@@ -1,12 +1,12 @@
 """Writes a request for a provider that speaks chat completions; what its kind does not know is noted (K34)."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import Prompt, Reasoning, Sampling, ServerTool, Tool, ToolChoice
-from gateway.dialects.chat.manners import Manner, manner_of
+from gateway.dialects.chat.families import FIXED, has_fixed_sampling, limit_name
+from gateway.dialects.chat.manners import Fields, Manner, manner_of
 from gateway.dialects.chat.messages_out import marker, messages_out
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.sides import Facts
@@ -18,7 +18,8 @@ PLAIN_INPUT: Mapping[str, Any] = {
     "required": ["input"],
 }
 """What a custom tool takes where only functions are known."""
-_NEW_LIMIT = re.compile(r"(^|[/._-])(o[1-9]|gpt-[5-9]|gpt-[1-9][0-9])([._-]|$)")
+_NO_CHANGE = frozenset({"temperature", "top_p"})
+"""At 1, these say what holds anyway, and every model takes them."""
 _EFFORTS = ((2048, "low"), (8192, "medium"))
 
 
@@ -37,12 +38,13 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         if choice is not None:
             body["tool_choice"] = _choice(choice, manner)
     if prompt.max_tokens is not None:
-        body[_limit(facts)] = prompt.max_tokens
+        body[limit_name(facts)] = prompt.max_tokens
     if prompt.format is not None:
         body["response_format"] = _format(prompt)
     if reasoning is not None:
         body.update(_reasoning(reasoning, manner, notes))
-    _add_settings(body, prompt, manner, notes)
+    known = manner.fields - FIXED if has_fixed_sampling(facts, reasoning) else manner.fields
+    _add_settings(body, prompt, known, manner, notes)
     for name, value in prompt.extra.items():
         if prompt.origin == ORIGIN:
             body[name] = value
@@ -70,13 +72,9 @@ def _known(prompt: Prompt) -> Reasoning | None:
     return None if known == Reasoning() else known
 
 
-def _limit(facts: Facts) -> str:
-    """Return the name of the limit: OpenAI's reasoning families refuse the old one, others do not know the new."""
-    new = facts.kind in {"openai", "azure"} and _NEW_LIMIT.search(facts.model.lower())
-    return "max_completion_tokens" if new else "max_tokens"
-
-
-def _add_settings(body: dict[str, Any], prompt: Prompt, manner: Manner, notes: Notes) -> None:
+def _add_settings(
+    body: dict[str, Any], prompt: Prompt, known: Fields, manner: Manner, notes: Notes
+) -> None:
     """Add the settings that this kind knows; what was asked beyond them is noted."""
     settings: dict[str, Any] = {
         **_sampling(prompt.sampling),
@@ -91,7 +89,7 @@ def _add_settings(body: dict[str, Any], prompt: Prompt, manner: Manner, notes: N
     for name, value in settings.items():
         if value is None:
             continue
-        if name not in manner.fields:
+        if name not in known and not (value == 1 and name in _NO_CHANGE):
             if value is not False:
                 notes.lost("field_unsupported", name)
         elif name == "metadata" and manner.openai and not prompt.store:
@@ -204,6 +202,8 @@ def _reasoning(reasoning: Reasoning, manner: Manner, notes: Notes) -> dict[str, 
             if not effort and reasoning.budget is not None:
                 notes.lost("value_changed", "reasoning budget")
                 effort = next((word for most, word in _EFFORTS if reasoning.budget <= most), "high")
+            if reasoning.summary and manner.openai:
+                notes.lost("field_unsupported", "reasoning.summary")
             return {"reasoning_effort": effort} if effort else {}
 
 

@@ -65,25 +65,6 @@ def test_a_plain_request_says_no_more_than_was_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "name"),
-    [
-        ("openai", "gpt-5-mini", "max_completion_tokens"),
-        ("openai", "o3", "max_completion_tokens"),
-        ("openai", "gpt-4.1", "max_tokens"),
-        ("azure", "my-gpt-5.1-place", "max_completion_tokens"),
-        ("azure", "mistral-large", "max_tokens"),
-        ("openrouter", "openai/gpt-5", "max_tokens"),
-        ("groq", "openai/gpt-oss-120b", "max_tokens"),
-    ],
-)
-@pytest.mark.bug("B111")
-def test_the_limit_has_the_name_that_the_model_knows(kind: str, model: str, name: str) -> None:
-    body = write(asked(max_tokens=100), kind, model=model)
-
-    assert {k: v for k, v in body.items() if "max" in k} == {name: 100}
-
-
-@pytest.mark.parametrize(
     ("kind", "role"), [("openai", "developer"), ("openrouter", "developer"), ("groq", "system")]
 )
 def test_developers_are_the_system_where_they_are_not_known(kind: str, role: str) -> None:
