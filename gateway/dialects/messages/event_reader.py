@@ -141,8 +141,10 @@ class EventReader:
             case "signature_delta" if isinstance(part, Thinking):
                 return [Sealed(0, block.at, piece.signature, OWN)] if piece.signature else []
             case "citations_delta" if isinstance(part, Text):
-                citation = codec.as_object(_delta_of(data).get("citation"))
-                return [Cited(0, block.at, read_citation(citation))] if citation else []
+                citation = _citation_of(data)
+                if citation is not None:
+                    return [Cited(0, block.at, read_citation(citation))]
+                self.broken += 1
             case _:
                 self.broken += 1
         return [Delta(0, block.at, text)] if text else []
@@ -195,16 +197,17 @@ class EventReader:
         return [Counted(total)] if total is not None else []
 
     def _open(self, index: int, value: object) -> list[Event]:
-        block = codec.as_object(value)
-        if block is None or index in self._blocks or self._finished:
+        block = codec.as_object(value) or {}
+        kind = block.get("type")
+        if not isinstance(kind, str) or index in self._blocks or self._finished:
             self.broken += 1
             return []
-        block = {**_BLANK.get(str(block.get("type")), {}), **block}
+        block = {**_BLANK.get(kind, {}), **block}
         at, self._at = self._at, self._at + 1
-        if block.get("type") not in _LIVE:
+        if kind not in _LIVE:
             self._blocks[index] = _Block(at, block, None)
             return []
-        given = block.get("input") if block.get("type") == "tool_use" else None
+        given = block.get("input") if kind == "tool_use" else None
         try:
             part = read_block({**block, "input": {}} if given else block, f"content.{index}")
         except InputError:
@@ -290,5 +293,9 @@ class EventReader:
         return [Ended(self._bag)]
 
 
-def _delta_of(data: bytes) -> dict[str, Any]:
-    return codec.as_object(_any(data).delta) or {}
+def _citation_of(data: bytes) -> dict[str, Any] | None:
+    try:
+        delta = codec.as_object(_any(data).delta) or {}
+    except BROKEN:
+        return None
+    return codec.as_object(delta.get("citation"))

@@ -19,6 +19,7 @@ from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 FINISHED = -1
 """Stands among the open blocks once the end of the message was told, so that it is not told twice."""
 _BLANK = b"\n\n"
+_EMPTY_AT_FIRST = ("text", "thinking")
 _NEXT = _BLANK + DELTA_HEAD[:-1]
 
 
@@ -179,7 +180,7 @@ class MessagesWatcher:
                 self._count((codec.as_object(told.message) or {}).get("usage"))
             case "content_block_start":
                 block = codec.as_object(told.content_block) or {}
-                self.begun = self.begun or block.get("type") not in {"text", "thinking"}
+                self.begun = self.begun or block.get("type") not in _EMPTY_AT_FIRST
                 if isinstance(told.index, int):
                     self._open.append(told.index)
             case "content_block_stop":
