@@ -4,7 +4,7 @@ It looks, in a thread, at environment, profiles, single sign-on, web identity, c
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
@@ -41,10 +41,6 @@ class AwsSettings:
 
 class _Request(Protocol):
     headers: Mapping[str, str]
-
-
-class _Ends(Protocol):
-    def __call__(self, *, refresh_in: float) -> bool: ...
 
 
 class _Botocore(NamedTuple):
@@ -167,7 +163,7 @@ class _Chain:
             raise _failed(str(refused.response.get("Error", {}).get("Code", ""))) from None
         except (errors.BotoCoreError, OSError, ValueError, KeyError) as failure:
             raise _failed(type(failure).__name__) from None
-        ends: _Ends | None = getattr(self._found, "refresh_needed", None)
+        ends: Callable[..., bool] | None = getattr(self._found, "refresh_needed", None)
 
         def lasts(left_s: float) -> bool:
             return ends is None or not ends(refresh_in=left_s)
