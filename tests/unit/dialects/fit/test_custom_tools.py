@@ -61,6 +61,22 @@ def test_a_prompt_without_custom_tools_has_none() -> None:
     assert CustomTools.of(PROMPT)
 
 
+def test_a_prompt_without_any_stays_as_it_is() -> None:
+    asked = Prompt("x", (Message("user", (Text("Hi"),)),), tools=(Tool("f"),))
+    whole = Answer("x", "", "", (Choice(0, (ToolCall("c", "f", "{}"),), "tool_calls"),))
+
+    assert as_functions(asked, Notes()) is asked
+    assert CustomTools.of(asked).answer(whole) is whole
+
+
+def test_calls_of_the_history_are_those_of_functions_without_their_tools() -> None:
+    call = ToolCall("c", "run", "ls", custom=True)
+    asked = Prompt("x", (Message("assistant", (Text("Now"), call)),))
+
+    (message,) = as_functions(asked, Notes()).messages
+    assert message.parts == (Text("Now"), ToolCall("c", "run", '{"input":"ls"}'))
+
+
 @pytest.mark.bug("K34")
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_calls_are_turned_back(ascii_only: bool) -> None:
@@ -87,12 +103,15 @@ def test_calls_are_turned_back_as_they_come_however_they_are_cut() -> None:
             size = rng.choice((1, 2, 3, 7, 100)) if round_ else 1
             events.append(Delta(0, 0, arguments[at : at + size]))
             at += size
+        other = ToolCall("c2", "f", "{}")
+        events += [PartBegan(0, 1, other), Delta(0, 1, ""), PartEnded(0, 1)]
         events += [PartEnded(0, 0), Finished(0, "tool_calls")]
         stream, collector = CustomTools.of(PROMPT).stream(), Collector("x")
         for event in events:
             collector.add(stream.events([event]))
 
-        (part,) = collector.answer().choices[0].parts
+        part, last = collector.answer().choices[0].parts
+        assert last == other
         assert part == ToolCall("c1", "apply_patch", PATCH, custom=True)
 
 
