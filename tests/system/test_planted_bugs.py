@@ -119,7 +119,7 @@ PLANTED = (
         "server/fingerprint.py",
         "self.body == other.body or not (self.body and other.body)",
         "True",
-        ("tests/unit/server/test_idempotency.py", "tests/unit/server/test_fingerprint.py"),
+        ("tests/contract/test_idempotency.py", "tests/unit/server/test_fingerprint.py"),
     ),
     Planted(
         "a caller's mistake is blamed on the target",
