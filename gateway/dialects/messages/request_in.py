@@ -46,6 +46,9 @@ _KNOWN = frozenset(
     }
 )
 
+_SAMPLING = frozenset({"stop_sequences", "temperature", "top_k", "top_p"})
+_USUAL = Sampling()
+
 
 def read_request(fields: codec.Fields) -> Prompt:
     """Read the fields of a request.
@@ -53,8 +56,10 @@ def read_request(fields: codec.Fields) -> Prompt:
     A request without `max_tokens` is taken: the target's own limit stands in for it (B111).
     Raises InputError `invalid_request` with the place at fault.
     """
-    value = {name: codec.value_of(fields[name]) for name in _KNOWN if name in fields}
-    extra = {name: codec.value_of(raw) for name, raw in fields.items() if name not in _KNOWN}
+    value: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for name, raw in fields.items():
+        (value if name in _KNOWN else extra)[name] = codec.value_of(raw)
     output = read_output(value.get("output_config"), value.get("output_format"))
     if output.rest:
         extra["output_config"] = output.rest
@@ -79,6 +84,8 @@ def read_request(fields: codec.Fields) -> Prompt:
 
 
 def _read_sampling(value: Block) -> Sampling:
+    if _SAMPLING.isdisjoint(value):
+        return _USUAL
     stops = value.get("stop_sequences")
     listed = list_at(stops, "stop_sequences") if stops is not None else ()
     return Sampling(

@@ -72,8 +72,13 @@ class Output(NamedTuple):
     rest: Block
 
 
+_NO_OUTPUT = Output("", None, {})
+
+
 def read_output(value: object, older: object) -> Output:
     """Return what is asked of the answer; `older` is the field that once held the format."""
+    if value is None and older is None:
+        return _NO_OUTPUT
     config = object_at({} if value is None else value, "output_config")
     effort = optional_text(config.get("effort"), "output_config.effort")
     form = read_format(config.get("format"), "output_config.format")
