@@ -83,7 +83,7 @@ def test_only_whole_events_go_on() -> None:
     assert watched.feed(delta("a")[9:]) == delta("a")
 
 
-@pytest.mark.bug("K25", "B025")
+@pytest.mark.bug("K10", "B025")
 def test_a_stream_has_begun_with_its_first_content() -> None:
     watched = watcher()
 

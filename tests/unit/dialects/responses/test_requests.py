@@ -263,7 +263,7 @@ def test_unknown_fields_are_kept_for_the_same_format() -> None:
     assert write(asked)["new_field"] == {"a": 1}
 
 
-@pytest.mark.bug("K36")
+@pytest.mark.bug("K34")
 @pytest.mark.parametrize(
     ("field", "value"),
     [
