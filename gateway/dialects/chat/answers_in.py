@@ -119,7 +119,7 @@ def _parts(message: dict[str, Any]) -> Iterator[Part]:
                 yield _call(item)
     legacy = codec.as_object(message.get("function_call"))
     if legacy is not None and not calls:
-        yield ToolCall("", text_in(legacy, "name"), words_in(legacy, "arguments"))
+        yield _call({"function": legacy})
 
 
 def _thinking(message: dict[str, Any]) -> list[Thinking]:
@@ -157,6 +157,8 @@ def _call(call: dict[str, Any]) -> ToolCall:
     else:
         inner = codec.as_object(call.get("function")) or {}
         name, words = text_in(inner, "name"), words_in(inner, "arguments")
+    if not name:
+        raise unusable("a tool call has no name")
     return ToolCall(known, name, words, custom=custom is not None, signature=signature, maker=maker)
 
 
