@@ -3,6 +3,7 @@
 import inspect
 from difflib import get_close_matches
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from gateway.core.needs import Needs
 from gateway.middleware.base import LEVELS, Middleware, OptionError
@@ -14,6 +15,8 @@ _APART = {"before_attempt": (1, True), "after_attempt": (2, False), "finish": (1
 """Hooks beside the levels: how many arguments they take, and whether they are coroutines."""
 _LEVELLED = {f"{form}_{level}": form for form in FORMS for level in LEVELS}
 _NEAR = 0.8
+_good: "WeakKeyDictionary[type[Middleware], set[tuple[frozenset[str], bool]]]" = WeakKeyDictionary()
+"""What was found good: a class, the plain attributes of its instances, and whether they are shadows."""
 
 
 class Forms(NamedTuple):
@@ -47,6 +50,17 @@ def check_hooks(middleware: Middleware) -> None:
     if not isinstance(needs, Needs):
         message = "`needs` must be a gateway.core.needs.Needs"
         raise OptionError(message)
+    own = {name: value for name, value in vars(middleware).items() if not name.startswith("_")}
+    looked_at = (frozenset(own), bool(middleware.shadow))
+    is_plain = not any(map(callable, own.values()))
+    if is_plain and looked_at in _good.get(type(middleware), ()):
+        return
+    _check_class(middleware)
+    if is_plain:
+        _good.setdefault(type(middleware), set()).add(looked_at)
+
+
+def _check_class(middleware: Middleware) -> None:
     names = [name for name in dir(middleware) if not name.startswith("_")]
     found = [name for name in names if name in _LEVELLED or name in _APART]
     for name in names:

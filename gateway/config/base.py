@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
@@ -13,6 +14,8 @@ from gateway.config.references import Secret
 from gateway.config.scalar import scalar
 
 T = TypeVar("T")
+_REPLACED: tuple[type, ...] = (Secret, list, dict)
+"""What may be a secret or hold one."""
 
 
 class Block(BaseModel):
@@ -28,13 +31,24 @@ class Block(BaseModel):
         """Give what a reference stands for the type of its field, unless the field is a secret."""
         if not isinstance(data, dict):
             return data
-        kinds = {field.alias or name: field.annotation for name, field in cls.model_fields.items()}
+        kinds = _fields_of(cls)
         written = cast("dict[str, Any]", data)
-        return {key: _revealed(value, kinds.get(key)) for key, value in written.items()}
+        return {
+            key: _revealed(value, kinds.get(key)) if isinstance(value, _REPLACED) else value
+            for key, value in written.items()
+        }
+
+
+@lru_cache(256)
+def _fields_of(block: type[Block]) -> Mapping[str, object]:
+    """Return the types of the fields of a block, by the names they are written with."""
+    return {field.alias or name: field.annotation for name, field in block.model_fields.items()}
 
 
 def _revealed(value: object, kind: object) -> object:
     """Replace the secrets inside a value by plain ones where its type asks for plain ones."""
+    if not isinstance(value, _REPLACED):
+        return value
     kinds = _kinds(kind)
     if isinstance(value, Secret):
         return value if _takes_secret(kinds) else _typed(value.reveal(), kinds)

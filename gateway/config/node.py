@@ -77,13 +77,19 @@ class View:
 
     def walk(self) -> Iterator[View]:
         """Yield this view and every one below it."""
-        yield self
-        value = self.node.value
-        children = value.items() if isinstance(value, dict) else ()
-        if isinstance(value, list):
-            children = enumerate(value)
-        for key, node in children:
-            yield from View(node, (*self.path, key)).walk()
+        # A stack, not a generator within a generator for each level.
+        left: list[View] = [self]
+        while left:
+            view = left.pop()
+            yield view
+            value = view.node.value
+            if isinstance(value, dict):
+                below = [View(node, (*view.path, key)) for key, node in value.items()]
+            elif isinstance(value, list):
+                below = [View(node, (*view.path, key)) for key, node in enumerate(value)]
+            else:
+                continue
+            left.extend(reversed(below))
 
     def mistake(self, message: str) -> Mistake:
         """Return a mistake at this value."""
