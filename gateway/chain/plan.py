@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.chain.compiled import BARE, Chain
 from gateway.chain.prices import NO_TARIFF, Tariff
@@ -11,6 +11,7 @@ from gateway.core import codec
 from gateway.core.money import Price
 from gateway.core.status import Status
 from gateway.dialects.base import Speaks, StreamRules
+from gateway.dialects.defaults import split_params
 from gateway.providers.base import Provider
 from gateway.upstream.client import Answer, Body, Headers
 from gateway.upstream.health import KeyHealth, TargetHealth
@@ -65,7 +66,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A provider's model that can serve a configured model. `model` may hold one star (wildcards)."""
+    """A provider's model that can serve a configured model. `model` may hold one star (wildcards).
+
+    `params` are defaults of this target; where requests to it are translated, `common` are those that every format
+    has, `own` those that go into its body as they are.
+    """
 
     account: Account
     model: str
@@ -73,6 +78,14 @@ class Target:
     params: codec.Fields
     health: TargetHealth
     label: bytes
+    common: Mapping[str, Any] = field(init=False, repr=False)
+    own: codec.Fields = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Tell defaults in common names from those in the target's own."""
+        common, own = split_params(self.params)
+        object.__setattr__(self, "common", common)
+        object.__setattr__(self, "own", own)
 
     def served(self, model: "Model", asked: str) -> str:
         """Return the name the provider knows, of what a caller asked for.

@@ -9,9 +9,9 @@ from gateway.core import clock, codec
 from gateway.core.answer import Answer
 from gateway.core.call import Run
 from gateway.core.errors import InputError
-from gateway.core.message import Prompt
 from gateway.core.ports import OpaqueStore
 from gateway.dialects.base import Dialect
+from gateway.dialects.defaults import with_defaults
 from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.losses import Notes
@@ -28,7 +28,6 @@ from gateway.upstream.client import Headers
 _TRUE, _FALSE = codec.raw(True), codec.raw(False)
 _SEALED_S = 86_400.0
 """How long sealed state is kept: a day, in which a conversation with tools goes on."""
-_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def needed(run: Run, original: Original) -> str:
@@ -60,7 +59,9 @@ async def plan(
         return _wrap(run, target, original, facts, wire, wrapping)
     notes = Notes()
     caller = CALLERS[dialect.name]
-    prompt = _with_limit(caller.read_request(original.fields, notes), target, stream=stream)
+    prompt = with_defaults(caller.read_request(original.fields, notes), target.common)
+    if stream != prompt.stream:
+        prompt = codec.replace(prompt, stream=stream)
     side = TARGETS[wire]
     told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
     grammar = side.grammar(facts)
@@ -104,18 +105,6 @@ def _rank(run: Run, target: Target, original: JsonOriginal, name: str) -> Outgoi
     return outgoing._replace(translation=back)
 
 
-def _with_limit(prompt: Prompt, target: Target, *, stream: bool) -> Prompt:
-    """Take the longest answer from the target's defaults where the caller says nothing."""
-    limit = prompt.max_tokens
-    for name in _LIMITS:
-        if limit is None and name in target.params:
-            value = codec.value_of(target.params[name])
-            limit = value if isinstance(value, int) else None
-    if limit == prompt.max_tokens and stream == prompt.stream:
-        return prompt
-    return codec.replace(prompt, max_tokens=limit, stream=stream)
-
-
 def _wrap(
     run: Run, target: Target, original: JsonOriginal, facts: Facts, wire: str, wrapping: Wrapping
 ) -> Outgoing:
@@ -147,7 +136,7 @@ def _finish(
         fields,
         endpoint=traits.as_endpoint or wire,
         model=facts.model,
-        params=target.params,
+        params=target.own,
         stream=facts.stream,
     )
     _say(edited.fields, traits, stream=facts.stream)

@@ -165,7 +165,7 @@ async def test_an_assistants_first_question_is_answered_without_a_key(tmp_path: 
     assert answer.status_code == 200
 
 
-@pytest.mark.bug("K36", "B125")
+@pytest.mark.bug("B125")
 @pytest.mark.parametrize(
     "field", [{"previous_response_id": "resp_1"}, {"conversation": "c"}, {"background": True}]
 )
@@ -180,7 +180,7 @@ async def test_what_needs_stored_state_is_refused(field: Json, tmp_path: Path) -
     assert asked == []
 
 
-@pytest.mark.bug("K36", "B125")
+@pytest.mark.bug("B125")
 async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
     done: Json = {
         "id": "resp_1", "object": "response", "status": "completed", "model": "x", "output": [],
