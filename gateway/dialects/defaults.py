@@ -1,4 +1,4 @@
-"""Defaults of a target in the common names, for prompts whose caller said nothing, whatever its format calls them."""
+"""Defaults of a target in common names, for prompts whose caller said nothing, whatever its format calls them."""
 
 from collections.abc import Mapping
 from typing import Any
