@@ -1,6 +1,7 @@
 """Writes any request as one of Messages: system texts first, results of tools as the user's, limits always said."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from gateway.core import codec
@@ -26,6 +27,7 @@ _HOSTED = frozenset({"bedrock", "vertex"})
 _MOST_STOPS = 8191
 
 
+@lru_cache(maxsize=256)
 def grammar_of(facts: Facts) -> Grammar:
     """Return what a history must be."""
     fetches = facts.kind not in _HOSTED
