@@ -25,10 +25,15 @@ _TABLE = {
     "moonshot": "moonshotai",
     "xai": "x-ai",
     "gemini": "google",
+    "gemini_compatible": "google",
+    "vertex": "google",
+    "bedrock": "aws",
+    "cohere_compatible": "cohere",
+    "voyage": "voyageai",
     **{
         kind: kind
         for kind in (
-            "azure", "cerebras", "cohere", "deepseek", "fireworks", "groq", "mistral", "openai",
+            "anthropic", "azure", "cerebras", "cohere", "deepseek", "fireworks", "groq", "mistral", "openai",
             "openrouter", "perplexity", "together", "zai",
         )
     },
@@ -64,6 +69,11 @@ class Tariff:
             self._known.clear()
         quote = self._known[served] = self._look_up(served, clock.now())
         return quote.price
+
+    def context_tokens(self, served: str) -> int | None:
+        """Return the longest prompt that the bundled table knows of a model; None when it knows none."""
+        info = _find(self.kind, self.base_url, served)
+        return info.context_window if info is not None else None
 
     def _look_up(self, served: str, now: datetime) -> _Quote:
         midnight = datetime.combine(now.date() + _DAY, time(), UTC).timestamp()

@@ -7,6 +7,7 @@ from typing import Any
 from gateway.chain.plan import Model, Principal
 from gateway.chain.snapshot import resolve
 from gateway.core import codec
+from gateway.core.money import dollars
 
 _OWNER = "llm-gateway"
 
@@ -55,8 +56,19 @@ def _row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
 
 def _facts(model: Model) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if model.context_tokens is not None:
-        facts["context_length"] = model.context_tokens
+    target = model.targets[0] if model.targets else None
+    context = model.context_tokens
+    if target is not None and "*" not in target.model:
+        tariff = target.account.tariff
+        context = tariff.context_tokens(target.model) if context is None else context
+        price = tariff.price(target.model)
+        if price is not None:
+            facts["pricing"] = {
+                "input": dollars(price.input),
+                "output": dollars(price.output),
+            }
+    if context is not None:
+        facts["context_length"] = context
     if model.max_output_tokens is not None:
         facts["max_output_tokens"] = model.max_output_tokens
     if model.supports:

@@ -20,7 +20,8 @@ class Traits(NamedTuple):
     `budget`: thinking by a budget; `adaptive`: thinking as it sees fit. `quiet`: it takes that thinking is switched
     off; `thinks`: it thinks where nobody says anything.
     `efforts` from the least to the most. `sampling`: temperature, top_p and top_k; `both`: the first two at once.
-    `formats`: answers by a schema. `prefill`: the history may end with the beginning of the answer.
+    `formats`: answers by a schema. `prefill`: the history may end with the beginning of the answer. `most_output`:
+    tokens of its longest answer, None where that is not known.
     """
 
     budget: bool = True
@@ -32,6 +33,7 @@ class Traits(NamedTuple):
     both: bool = True
     formats: bool = False
     prefill: bool = True
+    most_output: int | None = None
 
 
 _OTHERS = Traits()
@@ -56,6 +58,7 @@ def traits_of(model: str) -> Traits:
         both=version < _ONE_OF_BOTH,
         formats=version >= _FORMATS,
         prefill=version < _NO_PREFILL,
+        most_output=_most_output(family, version),
     )
 
 
@@ -65,6 +68,14 @@ def _version(found: re.Match[str]) -> tuple[int, int]:
     if found["major"]:
         return int(found["major"]), int(found["minor"] or 0)
     return _UNDATED
+
+
+def _most_output(family: str, version: tuple[int, int]) -> int:
+    if version < (3, 5):
+        return 4096
+    if version < _THINKS:
+        return 8192
+    return 32_000 if family == "opus" and version < (4, 5) else 64_000
 
 
 def _efforts(family: str, version: tuple[int, int]) -> tuple[str, ...]:

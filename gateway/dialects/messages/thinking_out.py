@@ -9,7 +9,7 @@ from gateway.dialects.messages.models import Traits
 from gateway.dialects.sides import Facts
 
 DEFAULT_MAX_TOKENS = 4096
-"""The longest answer where neither the caller nor the model's facts say one (B111)."""
+"""The longest answer of a model of which nothing is known, where the caller says nothing (B111)."""
 _LEAST_BUDGET = 1024
 _MOST_BUDGET = 32_000
 _SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.9, "max": 0.95}
@@ -33,10 +33,11 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     A forced call of a tool goes before thinking, which the format does not take together.
     """
     reasoning = prompt.reasoning
-    limit = _limit(prompt, facts, notes)
+    limit = _limit(prompt, facts, traits, notes)
     if reasoning is None:
         return Plan(limit, None, "", thinks=False)
-    if prompt.max_tokens is None and facts.max_output_tokens is None and reasoning.budget:
+    known = facts.max_output_tokens or traits.most_output
+    if prompt.max_tokens is None and known is None and reasoning.budget:
         limit += reasoning.budget
     effort = _effort(reasoning, traits, notes)
     if not _wanted(prompt, reasoning):
@@ -50,10 +51,10 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     return Plan(limit, thinking, effort, thinks=thinking is not None)
 
 
-def _limit(prompt: Prompt, facts: Facts, notes: Notes) -> int:
+def _limit(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) -> int:
     most, asked = facts.max_output_tokens, prompt.max_tokens
     if asked is None:
-        return most or DEFAULT_MAX_TOKENS
+        return most or traits.most_output or DEFAULT_MAX_TOKENS
     if most is not None and asked > most:
         notes.lost("value_changed", "max_tokens")
         return most

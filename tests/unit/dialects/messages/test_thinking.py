@@ -109,7 +109,8 @@ def test_the_budget_is_below_the_limit(
 
 
 def test_without_any_limit_there_is_room_for_the_answer() -> None:
-    body, warnings = write(Reasoning(enabled=True, budget=10_000), BUDGET, most=None)
+    unknown = "some-model"
+    body, warnings = write(Reasoning(enabled=True, budget=10_000), unknown, most=None)
 
     assert (14_096, enabled(10_000), []) == (body["max_tokens"], body["thinking"], warnings)
 
