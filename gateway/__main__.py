@@ -41,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands.add_parser("serve", help="answer requests", allow_abbrev=False))
     check = commands.add_parser("check", help="report every mistake of a configuration")
     check.add_argument("path", type=Path, help="a YAML file or a folder of them")
+    check.add_argument(
+        "--live",
+        action="store_true",
+        help="call each configured provider once, with a few tokens, and say what failed",
+    )
     explain = commands.add_parser("explain", help="print what a configuration does; calls nothing")
     explain.add_argument("path", type=Path, nargs="?", help="default: the built-in configuration")
     explain.add_argument("--tenant", help="only this tenant")

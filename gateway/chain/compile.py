@@ -49,8 +49,8 @@ class Compiler:
         self._redactor = redactor
         self._chains = chains
 
-    def compile(self, tree: Tree, stored: Iterable[StoredKey], generation: int) -> Snapshot:
-        """Build the snapshot of a checked tree and the keys of the key store; raises ConfigError."""
+    def targets(self, tree: Tree) -> tuple[dict[str, Account], dict[str, Model]]:
+        """Build the accounts and models of a checked tree; raises ValueError for an account that cannot be used."""
         accounts = {
             name: replace(
                 self._account(name, entry),
@@ -59,6 +59,11 @@ class Compiler:
             for name, entry in tree.providers.items()
         }
         models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
+        return accounts, models
+
+    def compile(self, tree: Tree, stored: Iterable[StoredKey], generation: int) -> Snapshot:
+        """Build the snapshot of a checked tree and the keys of the key store; raises ConfigError."""
+        accounts, models = self.targets(tree)
         rows: dict[str, list[StoredKey]] = {}
         for row in stored:
             if not row.revoked:

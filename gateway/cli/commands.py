@@ -71,7 +71,8 @@ def load_tree(
 
 def _check(options: argparse.Namespace) -> int:
     try:
-        warnings = check_chains(load_tree(options.path)).warnings()
+        tree = load_tree(options.path)
+        warnings = check_chains(tree).warnings()
     except ConfigError as error:
         for mistake in error.mistakes:
             print(mistake)
@@ -80,6 +81,10 @@ def _check(options: argparse.Namespace) -> int:
     for warning in warnings:
         print(f"warning: {warning}")
     print("no mistakes")
+    if options.live:
+        from gateway.cli.live import check_live  # the other commands start faster without it
+
+        return FINE if check_live(tree) else DOWN
     return FINE
 
 
