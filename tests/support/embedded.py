@@ -1,0 +1,60 @@
+"""Recorded embeddings of every provider, asked for in OpenAI's form."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.exchanges import Exchange
+from tests.support.gateway import KEY, bearer, http, run_gateway, run_replay
+from tests.support.recordings import folder, is_object
+
+Json = dict[str, Any]
+_KINDS = {"ollama": "ollama_native"}
+_MARKS = ("/embeddings", "/models/", "/model/", "/v2/embed", "/api/embed")
+
+
+def _load() -> tuple[Exchange, ...]:
+    place = folder()
+    files = sorted(place.glob("*.json")) if place is not None else []
+    raws = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return tuple(
+        Exchange(raw["id"], raw["provider"], raw["kind"], raw)
+        for raw in raws
+        if is_object(raw) and raw.get("kind") == "embeddings"
+    )
+
+
+EMBEDDED = _load()
+
+
+def _entry(exchange: Exchange, replay: str) -> Json:
+    path = exchange.path
+    places = (path.find(mark) for mark in _MARKS)
+    base = path[: min((place for place in places if place >= 0), default=0)]
+    if path.startswith("/api/"):
+        base = ""
+    entry: Json = {
+        "kind": _KINDS.get(exchange.provider, exchange.provider),
+        "base_url": f"{replay}/rec/{exchange.id}{base}",
+        "api_key": "key-0123456789abcdefghij",
+    }
+    return entry | ({"region": "us-east-1"} if exchange.provider == "bedrock" else {})
+
+
+def embedded(place: Path) -> Iterator[tuple[Exchange, bool]]:
+    """Ask for each; yield whether as many vectors came, of the same size and values."""
+    with run_replay(place, recordings=folder()) as replay:
+        providers = {e.id: _entry(e, replay.url) for e in EMBEDDED}
+        models = {e.id: {"targets": [{"provider": e.id, "model": e.model}]} for e in EMBEDDED}
+        tenant = {"keys": [{"id": "test", "secret": KEY}], "models": list(models)}
+        config = {"providers": providers, "models": models, "tenants": {"embedding": tenant}}
+        with run_gateway(config, place) as gateway, http(headers=bearer()) as client:
+            for exchange in EMBEDDED:
+                asked = {"model": exchange.id, "input": "Hello"}
+                answer = client.post(f"{gateway.url}/v1/embeddings", json=asked)
+                vectors: list[Json] = answer.json().get("data") or []
+                sizes = {len(each["embedding"]) for each in vectors}
+                expect = exchange.expect
+                wanted = (expect["count"], {expect["dimensions"]})
+                yield exchange, (len(vectors), sizes) == wanted
