@@ -85,8 +85,17 @@ class Original(Protocol):
         """Bytes of the body as it came, close enough for estimates."""
         ...
 
+    @property
+    def form(self) -> tuple[bytes, bytes] | None:
+        """A body that is no JSON, with its content type; None for JSON."""
+        ...
+
     def copy(self) -> "Original":
         """Return a copy whose fields change on their own."""
+        ...
+
+    def beside(self, path: bytes, fields: codec.Fields) -> "Original":
+        """Return another JSON request, asked in the course of this one; `path` is one of this gateway's own."""
         ...
 
 

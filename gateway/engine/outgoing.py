@@ -57,9 +57,18 @@ class JsonOriginal(NamedTuple):
         """Bytes of the body, near enough."""
         return sum(len(memoryview(raw)) for raw in self.fields.values())
 
+    @property
+    def form(self) -> None:
+        """JSON is no form."""
+        return
+
     def copy(self) -> "JsonOriginal":
         """Return one whose fields change on their own."""
         return JsonOriginal(self.path, self.fields.copy(), self.watched)
+
+    def beside(self, path: bytes, fields: codec.Fields) -> "JsonOriginal":
+        """Return another request, asked in the course of this one."""
+        return JsonOriginal(path, fields, watched=True)
 
     def plan(self, run: Run, model: Model, target: Target) -> Outgoing:
         """Swap the model and what the gateway owns; everything else goes on as it came."""
@@ -99,6 +108,15 @@ class FormOriginal(NamedTuple):
     def size(self) -> int:
         """Bytes of the body."""
         return len(self.body)
+
+    @property
+    def form(self) -> tuple[bytes, bytes]:
+        """The body and its content type."""
+        return self.body, self.content_type
+
+    def beside(self, path: bytes, fields: codec.Fields) -> JsonOriginal:
+        """Return a JSON request, asked in the course of this one."""
+        return JsonOriginal(path, fields, watched=True)
 
     def copy(self) -> "FormOriginal":
         """Return this one: a form does not change."""
