@@ -119,7 +119,8 @@ class Model:
     """A name that clients send, or a pattern with one star, and the targets behind it.
 
     `name` is what metrics and logs show. Limits are tokens, None where unknown; so is `supports`. `prefix` and
-    `suffix` stand around a pattern's star. `is_wide`: a target of it serves names that callers choose.
+    `suffix` stand around a pattern's star. `is_wide`: a target of it serves names that callers choose. `is_spread`:
+    it is served from several accounts.
     """
 
     name: str
@@ -131,10 +132,13 @@ class Model:
     prefix: str = ""
     suffix: str = ""
     is_wide: bool = field(init=False, default=False)
+    is_spread: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Work out what every call would ask for."""
         object.__setattr__(self, "is_wide", any("*" in each.model for each in self.targets))
+        accounts = {each.account.name for each in self.targets}
+        object.__setattr__(self, "is_spread", len(accounts) > 1)
 
     @property
     def has_facts(self) -> bool:

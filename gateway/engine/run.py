@@ -66,6 +66,7 @@ class Engine:
         if model.is_wide:
             model = model.named(run.asked)
         failure: UpstreamError | None = None
+        unfit: InputError | None = None
         for target in order_targets(model, run):
             if run.endpoint not in target.account.row.offers:
                 continue
@@ -74,7 +75,11 @@ class Engine:
             if is_plain and run.endpoint not in FOREIGN_SEALS:
                 outgoing = original.plan(run, model, target)
             else:
-                outgoing = await self._plan(run, model, target, original)
+                try:
+                    outgoing = await self._plan(run, model, target, original)
+                except InputError as error:
+                    unfit = unfit or error  # another target may take what this one cannot
+                    continue
             try:
                 return await self.call(run, target, outgoing)
             except UpstreamError as error:
@@ -86,6 +91,8 @@ class Engine:
             return await self.call(run, target, await self._plan(run, model, target, original))
         if failure is not None:
             raise failure
+        if unfit is not None:
+            raise unfit
         message = f"No target of this model offers {run.endpoint}."
         raise InputError("unsupported_model", message, param="model")
 
@@ -190,7 +197,7 @@ class Engine:
         """Build the request to one target: relayed where it speaks the caller's format, else translated."""
         wire = target.account.row.wire(run.endpoint, target.served(model, run.asked))
         if not wire:
-            wire = translating.needed(run, original)
+            wire = translating.needed(run, model, original)
         if not wire:
             return original.plan(run, model, target)
         return await translating.plan(run, model, target, original, wire, self._opaque)

@@ -25,18 +25,29 @@ from gateway.dialects.wires import WIRES, Wire, Wrapping
 from gateway.engine.outgoing import JSON, JsonOriginal, Original, Outgoing
 from gateway.upstream.client import Headers
 
+_SEAL = b"encrypted_content"
 _TRUE, _FALSE = codec.raw(True), codec.raw(False)
 _SEALED_S = 86_400.0
 """How long sealed state is kept: a day, in which a conversation with tools goes on."""
 
 
-def needed(run: Run, original: Original) -> str:
-    """Return the caller's own format where its request cannot be relayed to a target that speaks it, else ""."""
+def needed(run: Run, model: Model, original: Original) -> str:
+    """Return the caller's own format where its request cannot be relayed to a target that speaks it, else "".
+
+    Sealed reasoning of Responses belongs to one account: where several serve a model it is kept track of (B120).
+    """
     row = FOREIGN_SEALS.get(run.endpoint)
     if row is None or original.fields is None:
         return ""
     name, holds_foreign_seals = row
+    if model.is_spread and run.endpoint == "responses" and _has_seals(original.fields):
+        return name
     return name if holds_foreign_seals(original.fields) else ""
+
+
+def _has_seals(fields: codec.Fields) -> bool:
+    """Tell whether a request asks for sealed reasoning or brings some."""
+    return any(name in fields and _SEAL in bytes(fields[name]) for name in ("include", "input"))
 
 
 async def plan(
