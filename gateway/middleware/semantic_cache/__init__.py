@@ -1,0 +1,1 @@
+"""Answers kept for equal and for similar questions."""

@@ -1,0 +1,172 @@
+"""When a similar question may be answered from the cache: learned for one pool, and certified, from its own labels."""
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from math import exp, inf
+from random import Random
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from gateway.middleware.semantic_cache.online.bound import is_above
+from gateway.middleware.semantic_cache.online.certify import CONFIDENCE, Learned, learn
+from gateway.middleware.semantic_cache.online.features import Features, History
+from gateway.middleware.semantic_cache.online.table import Rows, Table
+
+Action = Literal["serve", "explore", "miss"]
+Change = Literal["certified", "broken"]
+
+ENOUGH = 400
+"""Labels before the first near hit."""
+REFIT_EVERY = 150
+EXPLORED = 0.05
+EXPLORED_LATER = 0.01
+CLEAN = 600
+"""Right audits, with no more wrong ones than allowed, after which fewer hits are explored."""
+_ANSWERS = 20_000
+_FEWEST_WRONG = 2
+_MOST_ODDS = 30.0
+
+
+class Decision(NamedTuple):
+    """What to do with a candidate. `weight` is what a label of this request counts."""
+
+    action: Action
+    score: float
+    weight: float
+
+
+class PoolModel:
+    """Decides on near hits of one pool, so that at most `alpha` of those served are wrong.
+
+    Texts never come here: features, labels and ids of entries only. Not for several threads; `learn` may run in one
+    of its own on `rows()` while labels go on coming in.
+    """
+
+    def __init__(self, alpha: float = 0.01, *, seed: int = 0) -> None:
+        self.alpha = alpha
+        self._draw = Random(seed).random  # noqa: S311  it picks what is audited; nothing secret depends on it
+        self._table = Table()
+        self._histories: OrderedDict[str, History] = OrderedDict()
+        self._learned: Learned | None = None
+        self._unfitted = 0
+        self._fresh: int | None = None
+        self._audits: deque[bool] = deque(maxlen=CLEAN)
+        self._clean = 0
+
+    @property
+    def certified(self) -> bool:
+        """Whether there are near hits at present."""
+        return self._learned is not None and self._learned.cut < inf
+
+    @property
+    def labels(self) -> int:
+        """How many labels there have been."""
+        return self._table.total
+
+    @property
+    def histories(self) -> Mapping[str, History]:
+        """What labels said of each answer, by the entry's id."""
+        return self._histories
+
+    @property
+    def due(self) -> bool:
+        """Whether enough labels are new for another fit."""
+        return self._unfitted >= REFIT_EVERY and self._table.total >= ENOUGH
+
+    @property
+    def explored(self) -> float:
+        """The share of would-be hits that are explored."""
+        return EXPLORED_LATER if self._clean >= CLEAN else EXPLORED
+
+    def estimate(self) -> float:
+        """Return the share of wrong near hits that labels tell of; 0.0 while there are none to serve."""
+        return self._learned.share if self._learned is not None and self.certified else 0.0
+
+    def bound(self) -> float:
+        """Return the upper bound on that share at 90 %; 1.0 while there is none."""
+        return self._learned.bound if self._learned is not None else 1.0
+
+    def decide(self, features: Features) -> Decision:
+        """Decide on a candidate that the guards let pass."""
+        learned = self._learned
+        if learned is None or len(features.values) != len(learned.model.slope):
+            return Decision("miss", 0.0, 1.0)
+        score = float(learned.model.scores(np.array(features.values)))
+        chance = 1.0 / (1.0 + exp(-min(max(score, -_MOST_ODDS), _MOST_ODDS)))
+        if score < learned.cut:
+            return Decision("miss", chance, 1.0)
+        if self._draw() < self.explored:
+            return Decision("explore", chance, 1.0 / self.explored)
+        return Decision("serve", chance, 1.0)
+
+    def label(self, features: Features, *, right: bool, weight: float = 1.0) -> Change | None:
+        """Take in whether the answer was right; `broken` when too many audits were wrong.
+
+        Call `refit` (or `learn` and `adopt`) when `due` afterwards.
+        """
+        if not self._table.add(features.values, weight, right=right):
+            self._restart()
+            self._table.add(features.values, weight, right=right)
+        past = self._histories.pop(features.answer, History())
+        self._histories[features.answer] = History(past.right + right, past.wrong + (not right))
+        if len(self._histories) > _ANSWERS:
+            self._histories.popitem(last=False)
+        self._unfitted += 1
+        if self._fresh is not None:
+            self._fresh += 1
+        return self._audited(right=right) if weight > 1.0 else None
+
+    def refit(self) -> Change | None:
+        """Fit at once, on this thread."""
+        return self.adopt(learn(self.rows(), self.alpha, self._fresh))
+
+    def rows(self) -> Rows:
+        """Return a copy of the labels, for `learn` on another thread."""
+        self._unfitted = 0
+        return self._table.rows()
+
+    @property
+    def fresh(self) -> int | None:
+        """How many of the newest labels count for a certificate; None for all."""
+        return self._fresh
+
+    def adopt(self, learned: Learned) -> Change | None:
+        """Decide by this model from now on; tell when that begins or ends near hits."""
+        self._unfitted = 0
+        was = self.certified
+        if self._fresh is not None and self._fresh < ENOUGH:
+            learned = learned._replace(cut=inf, share=1.0, bound=1.0)
+        self._learned = learned
+        if self.certified == was:
+            return None
+        return "broken" if was else "certified"
+
+    def _audited(self, *, right: bool) -> Change | None:
+        self._audits.append(right)
+        wrong = len(self._audits) - sum(self._audits)
+        is_clean = wrong <= self.alpha * len(self._audits)
+        self._clean = self._clean + right if is_clean else 0
+        if not self.certified or wrong < _FEWEST_WRONG:
+            return None
+        if not is_above(wrong, len(self._audits), self.alpha, CONFIDENCE):
+            return None
+        self._fall_back()
+        return "broken"
+
+    def _fall_back(self) -> None:
+        """Serve no near hit until as many labels as at first have come in, and hold."""
+        if self._learned is not None:
+            self._learned = self._learned._replace(cut=inf, share=1.0, bound=1.0)
+        self._fresh = 0
+        self._audits.clear()
+        self._clean = 0
+
+    def _restart(self) -> None:
+        """Forget labels of another kind of features."""
+        self._table = Table()
+        self._learned = None
+        self._unfitted = 0
+        self._fresh = None
+        self._audits.clear()
+        self._clean = 0
