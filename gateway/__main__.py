@@ -52,6 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--model", help="only this model")
     explain.add_argument("--json", action="store_true", help="for programs")
     _add_keys(commands.add_parser("keys", help="make, hash, list and revoke keys"))
+    _add_conform(
+        commands.add_parser(
+            "conform", help="ask a running gateway to show that it speaks its formats"
+        )
+    )
     commands.add_parser("version", help="print the version")
     return parser
 
@@ -67,6 +72,18 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "SGLang, and take in what answers",
     )
     parser.add_argument("--seat", help=argparse.SUPPRESS)
+
+
+def _add_conform(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--against", required=True, metavar="URL", help="where the gateway answers")
+    parser.add_argument("--key", help="a key that it takes; default: $GATEWAY_KEY")
+    parser.add_argument(
+        "--model",
+        action="append",
+        metavar="NAME[=CALLER,...]",
+        help="a model, and the formats to ask it in: chat, messages, responses; default: the first that is listed",
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def _add_keys(parser: argparse.ArgumentParser) -> None:

@@ -141,6 +141,12 @@ def _load_key_settings(path: Path | None) -> KeySettings:
     return load_key_settings(path, environ=os.environ, known_kinds=known_kinds())
 
 
+def _conform(options: argparse.Namespace) -> int:
+    from gateway.cli.conform import run_conform  # the other commands start faster without it
+
+    return run_conform(options)
+
+
 def _version(options: argparse.Namespace) -> int:
     del options
     print(VERSION)
@@ -152,5 +158,6 @@ _COMMANDS = {
     "check": _check,
     "explain": _explain,
     "keys": _keys,
+    "conform": _conform,
     "version": _version,
 }
