@@ -1,0 +1,261 @@
+"""What a sentence does: order, ask how, ask whether it may, ask, say; courtesies and frames are taken off."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from gateway.middleware.semantic_cache.words.lexicon import (
+    ARTICLES,
+    ASSISTANTS,
+    AUXILIARIES,
+    BARE_OPENERS,
+    CLOSERS,
+    CLOSING_PHRASES,
+    FILLERS,
+    OPENERS,
+    OPENING_PHRASES,
+    POSSESSIVES,
+    SUBJECTS,
+    TELLING,
+    WH,
+    words,
+)
+from gateway.middleware.semantic_cache.words.reading import starts_with
+from gateway.middleware.semantic_cache.words.stems import stem
+
+
+class Act(NamedTuple):
+    """What a sentence does, its tokens without the frame, and which of them are names."""
+
+    name: str
+    lower: list[str]
+    capitals: frozenset[str]
+
+
+def _rows(text: str) -> tuple[tuple[str, ...], ...]:
+    rows = [tuple(row.split()) for row in text.strip().split("\n")]
+    return tuple(sorted(rows, key=len, reverse=True))
+
+
+_HOW: Final = _rows("""
+how do i
+how can i
+how could i
+how should i
+how would i
+how do we
+how can we
+how to
+how does one
+how can one
+how do i go about
+how can i go about
+how would i go about
+how should i go about
+how am i able to
+how is it possible to
+what is the way to
+what is the best way to
+what is the right way to
+what is the correct way to
+what is the proper way to
+what is a good way to
+what is the best way of
+what is the best way for me to
+what is the way of
+what is the process for
+what is the process to
+what is the procedure for
+what is the procedure to
+what are the steps to
+what are the steps for
+what are the steps required to
+what are the steps needed to
+what are the steps involved in
+what steps do i take to
+what steps do i need to take to
+what steps should i take to
+what do i need to do to
+what do i have to do to
+what should i do to
+what must i do to
+what can i do to
+show me how to
+tell me how to
+explain how to
+explain to me how to
+i want to know how to
+i need to know how to
+i would like to know how to
+steps to
+""")
+_MAY: Final = _rows("""
+can i
+could i
+may i
+can we
+could we
+am i able to
+are we able to
+is it possible to
+is it possible for me to
+would i be able to
+would it be possible to
+will i be able to
+""")
+_ORDER: Final = _rows("""
+can you
+could you
+would you
+will you
+can you please
+could you please
+would you please
+will you please
+i want you to
+i need you to
+i would like you to
+i want to
+i need to
+i would like to
+i wish to
+i am looking to
+i am trying to
+would you mind
+do you mind
+i would like
+i want
+i need
+i would love
+we want to
+we need to
+we would like to
+may i have
+can i have
+could i have
+can i get
+""")
+_NEEDS_NOUN: Final = {
+    ("i", "would", "like"),
+    ("i", "want"),
+    ("i", "need"),
+    ("i", "would", "love"),
+    ("may", "i", "have"),
+    ("can", "i", "have"),
+    ("could", "i", "have"),
+}
+_NO_ORDER: Final = words("be have ever still also do not already always feel like want need know think")
+_NOUNY: Final = ARTICLES | words("some more less another my")
+
+
+def _without_courtesy(lower: list[str], written: list[str]) -> tuple[list[str], list[str]]:
+    """Take greetings, names of assistants and thanks off both ends."""
+    start, end = 0, len(lower)
+    while start < end:
+        word = lower[start]
+        after = lower[start + 1] if start + 1 < end else ""
+        phrase = next((row for row in OPENING_PHRASES if starts_with(lower[start:end], row)), None)
+        if word in {",", ":", ";"}:
+            start += 1
+        elif phrase is not None:
+            start += len(phrase)
+        elif word in BARE_OPENERS or (word in OPENERS and after in {"", ",", ":"}):
+            start += 1
+        elif word in ASSISTANTS and (after == "," or after == ":" or _opens(lower, start, end)):
+            start += 1
+        elif word in {"and", "but"} and start:
+            start += 1
+        else:
+            break
+    while end > start:
+        word = lower[end - 1]
+        phrase = next((row for row in CLOSING_PHRASES if tuple(lower[start:end][-len(row) :]) == row), None)
+        if phrase is not None:
+            end -= len(phrase)
+        elif word in CLOSERS or word in {",", ":", ";"} or (word in ASSISTANTS and end - start > 2):
+            end -= 1
+        else:
+            break
+    return lower[start:end], written[start:end]
+
+
+def _opens(lower: Sequence[str], start: int, end: int) -> bool:
+    """Tell whether a name before these words calls somebody: an order or a question follows."""
+    rest = lower[start + 1 : end]
+    return len(rest) > 1 and lower[start] not in {"google", "computer", "assistant"} and rest[0] not in {"is", "'s", "and"}
+
+
+def _tidy(lower: list[str], written: list[str]) -> tuple[list[str], list[str]]:
+    kept = [place for place, word in enumerate(lower) if word not in FILLERS]
+    return [lower[place] for place in kept], [written[place] for place in kept]
+
+
+def _names(lower: Sequence[str], written: Sequence[str]) -> frozenset[str]:
+    """List the words written with a capital inside a sentence that is not written in capitals throughout."""
+    letters = [raw for raw in written if raw[:1].isalpha()]
+    capital = [raw for raw in letters if raw[0].isupper()]
+    if len(letters) > 3 and len(capital) > 0.7 * len(letters):
+        return frozenset()
+    return frozenset(
+        low for place, (low, raw) in enumerate(zip(lower, written, strict=True)) if place and raw[:1].isupper()
+    )
+
+
+def read_act(lower: list[str], written: list[str], *, asks: bool) -> Act:
+    """Tell what a sentence does, and take off what only frames it."""
+    names = _names(lower, written)
+    lower, written = _without_courtesy(lower, written)
+    lower, written = _tidy(lower, written)
+    for frame in TELLING:
+        if starts_with(lower, frame) and len(lower) > len(frame):
+            after = lower[len(frame)]
+            if after in WH or after in {"if", "whether"}:
+                lower = lower[len(frame) + (after in {"if", "whether"}) :]
+                break
+    lower, moved = _fronted(lower)
+    name, rest = _act_of(lower, asks=asks)
+    if moved:
+        rest = [*rest, *moved]
+    return Act(name, rest, names)
+
+
+def _fronted(lower: list[str]) -> tuple[list[str], list[str]]:
+    """Move what stands before the question to its end: `in a sheet, how do I ...`."""
+    if len(lower) < 4 or lower[0] not in {"in", "at", "on", "for", "with", "during", "to", "from"} or "," not in lower[:8]:
+        return lower, []
+    cut = lower.index(",")
+    rest = lower[cut + 1 :]
+    if len(rest) > 2 and rest[0] in WH | AUXILIARIES and "," not in rest:
+        return rest, lower[:cut]
+    return lower, []
+
+
+def _act_of(lower: list[str], *, asks: bool) -> tuple[str, list[str]]:
+    for row in _HOW:
+        if starts_with(lower, row) and len(lower) > len(row):
+            rest = lower[len(row) :]
+            return ("how", _verb_first(rest)) if rest[0] not in AUXILIARIES else ("ask", lower)
+    for row in _ORDER:
+        if not starts_with(lower, row) or len(lower) == len(row):
+            continue
+        after = lower[len(row)]
+        if row in _NEEDS_NOUN:
+            if after in _NOUNY or after not in SUBJECTS | {"to", "you"} and not asks and row[0] == "i":
+                return "do", lower[len(row) :]
+            continue
+        if row[-1] in {"you", "please"} and after in _NO_ORDER:
+            continue
+        return "do", _verb_first(lower[len(row) :])
+    for row in _MAY:
+        if starts_with(lower, row) and len(lower) > len(row):
+            return "may", lower[len(row) :]
+    first = lower[0] if lower else ""
+    if first in WH or first in AUXILIARIES:
+        return "ask", lower
+    if first in SUBJECTS or first in POSSESSIVES or first in ARTICLES:
+        return ("ask-say" if asks else "say"), lower
+    return "do", lower
+
+
+def _verb_first(rest: list[str]) -> list[str]:
+    base, ending = stem(rest[0])
+    return [base, *rest[1:]] if ending == "ing" else rest
