@@ -4,27 +4,46 @@ Nothing is known by its place alone: whatever is a text and no word of the forma
 exist yet too. Pictures and sounds in base64, seals and words of the format are not texts.
 """
 
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from gateway.core import codec
 
 _WORDS = frozenset({
-    "type", "role", "object", "model", "signature", "encrypted_content", "thought_signature", "media_type",
-    "mime_type", "mimeType", "status", "finish_reason", "stop_reason", "native_finish_reason", "service_tier",
-    "system_fingerprint", "encoding_format", "obfuscation",
+    "type", "role", "object", "status", "finish_reason", "stop_reason", "native_finish_reason", "service_tier",
+    "encoding_format", "media_type", "mime_type", "mimeType", "format", "model", "detail", "phase",
 })  # fmt: skip
+_WORD = re.compile(
+    r"(?:user|assistant|system|developer|tool|function|model|text|object|list|string|number|integer|boolean|array"
+    r"|message|stop|length|completed|in_progress|incomplete|ephemeral|auto|default|low|high|base64|url|png|jpeg|mp3|wav"
+    r"|(?:input|output|refusal|reasoning|summary|image|thinking|redacted|tool|function|custom|content|end|max|json|chat"
+    r"|response|text|web|file|code|mcp|computer|message|item|audio|document|search|data)[_.][a-z_.]{1,40}"
+    r"|(?:image|audio|video|application|font)/[a-z0-9.+-]{1,60})"
+).fullmatch
+"""Words of the formats; others in their places are looked at."""
 _LINKS = frozenset(
-    {"id", "call_id", "tool_call_id", "tool_use_id", "item_id", "name", "response_id"}
+    {"id", "call_id", "tool_call_id", "tool_use_id", "item_id", "name", "response_id", *_WORDS}
 )
 """Texts that others refer to: they are looked at, and cannot be changed."""
-_MEDIA = frozenset(
-    {"input_audio", "inlineData", "inline_data", "file_data", "b64_json", "image_data"}
+_NEVER = frozenset({"obfuscation"})
+"""Padding of no meaning, put there by providers."""
+_OPAQUE = frozenset({
+    "data", "b64_json", "file_data", "image_data", "signature", "encrypted_content", "thought_signature", "bytes",
+    "partial_image_b64", "result",
+})  # fmt: skip
+"""What holds bytes and seals; it is looked at where it is neither."""
+_LONG = 64
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}").fullmatch
+_DATA_URL = re.compile(r"data:([\w.+/-]*)(?:;[\w=.-]+)*?;base64,", re.ASCII).match
+_READ = ("text/", "application/json", "application/xml", "application/yaml")
+_FREE = frozenset(
+    {"arguments", "args", "metadata", "parameters", "input_schema", "schema", "variables"}
 )
-_FREE = frozenset({"arguments", "args", "metadata", "parameters", "input_schema", "schema"})
 """What callers and models name as they like: there are no words of the format below it."""
-_URLS = frozenset({"url", "image_url", "file_url", "file_data", "data"})
 _JSON_TEXTS = frozenset({"arguments", "partial_json"})
 _SPEECH = frozenset(
     {"text", "content", "input", "thinking", "refusal", "reasoning_content", "reasoning"}
@@ -49,7 +68,10 @@ _TYPES = {
     "custom_tool_call": "assistant",
     "reasoning": "assistant",
 }
-_DEEPEST = 64
+_DEEPEST = 200
+_SMALL = 99_999_999
+"""Larger numbers among what callers and models name as they like may be those of cards and people."""
+_SPACED_KEY = re.compile(rb'"[ \t\r\n]+:').findall
 Holder = MutableMapping[str, Any] | list[Any]
 
 
@@ -57,8 +79,7 @@ Holder = MutableMapping[str, Any] | list[Any]
 class Leaf:
     """One text. `role`: system, user, assistant, tool, tools, or request for what belongs to nobody.
 
-    `fixed`: others refer to it. `spoken`: neighbours of one role are read on as one text. `last`: it belongs to the
-    last message of the user.
+    `fixed`: others refer to it. `spoken`: neighbours of one role are read on as one text.
     """
 
     holder: Holder
@@ -67,7 +88,6 @@ class Leaf:
     role: str
     fixed: bool = False
     spoken: bool = False
-    last: bool = False
 
     def set(self, text: str) -> None:
         """Write the text anew."""
@@ -77,10 +97,17 @@ class Leaf:
 
 @dataclass(slots=True)
 class Tree:
-    """A decoded request or answer with its texts; `encode` writes texts that hold JSON back after changes."""
+    """A decoded request or answer with its texts. `unread`: not all of it could be looked at.
+
+    `renew`: an object names something twice; only the last was seen, so that it must be written anew to be what was
+    seen (K24). `names` counts the names in objects.
+    """
 
     value: Any
     leaves: list[Leaf] = field(default_factory=list[Leaf])
+    unread: bool = False
+    renew: bool = False
+    names: int = 0
     _inner: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     def seal(self) -> None:
@@ -97,10 +124,21 @@ def request_tree(fields: codec.Fields) -> Tree:
     """Return the texts of a request, from its split fields."""
     value = {name: codec.value_of(raw) for name, raw in fields.items() if name != "model"}
     tree = Tree(value)
+    walk = _Walk(tree)
     for name, part in value.items():
-        _Walk(tree).go(value, name, part, _At(_ROLES.get(name, "request")))
-    _mark_last(tree, value)
+        before = tree.names
+        walk.go(value, name, part, _ROLES.get(name, "request"), free=False, depth=0)
+        if tree.names > before and tree.names - before != count_names(bytes(fields[name])):
+            tree.renew = True
     return tree
+
+
+def count_names(text: bytes) -> int:
+    """Return how many names stand in JSON, those given twice included."""
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    found = text.count(b'":')
+    return found + len(_SPACED_KEY(text))
 
 
 def answer_tree(body: bytes) -> Tree:
@@ -111,16 +149,27 @@ def answer_tree(body: bytes) -> Tree:
 def _of_answer(value: object, *, deltas: bool = False) -> Tree:
     tree = Tree(value)
     walk = _Walk(tree, deltas=deltas)
-    fields = codec.as_object(value) or {}
+    fields = codec.as_object(value)
+    if fields is None:
+        walk.go([value], 0, value, "assistant", free=False, depth=0)
+        return tree
     for name, part in fields.items():
-        if name not in {"id", "usage"}:
-            walk.go(fields, name, part, _At("assistant"))
+        if name not in {"id", "usage", "model", "system_fingerprint"}:
+            walk.go(fields, name, part, "assistant", free=False, depth=0)
     return tree
 
 
 def event_tree(data: bytes) -> Tree:
     """Return the texts of one event of a stream, words in JSON that is not complete included; as `answer_tree`."""
     return _of_answer(codec.decode(data), deltas=True)
+
+
+def json_tree(text: str) -> Tree:
+    """Return the texts inside a text that is to be JSON; one that is not is a text. `value` is a list of it."""
+    box: list[Any] = [text]
+    tree = Tree(box)
+    _Walk(tree).take_json(box, 0, text, "assistant", 0)
+    return tree
 
 
 def write_back(tree: Tree, fields: codec.Fields) -> None:
@@ -130,111 +179,143 @@ def write_back(tree: Tree, fields: codec.Fields) -> None:
         fields[name] = codec.raw(value)
 
 
-class _At(NamedTuple):
-    """Where the walk stands: whose text it is, whether names are free, how deep."""
-
-    role: str
-    free: bool = False
-    depth: int = 0
-
-
 class _Walk:
+    """Goes through a value; `deltas`: texts that hold JSON are not complete."""
+
     def __init__(self, tree: Tree, *, deltas: bool = False) -> None:
         self._tree = tree
         self._deltas = deltas
 
-    def go(self, holder: Holder, key: str | int, value: object, at: _At) -> None:
+    def go(
+        self, holder: Holder, key: str | int, value: object, role: str, *, free: bool, depth: int
+    ) -> None:
         """Take all texts of a value that stands in a holder under a key."""
-        if isinstance(value, str):
-            self._take(holder, key, value, at)
-        elif at.depth >= _DEEPEST:
-            return
-        elif isinstance(value, list):
-            items = cast("list[Any]", value)
-            below = at._replace(depth=at.depth + 1)
-            for place, item in enumerate(items):
-                self.go(items, place, item, below)
-        elif isinstance(value, dict):
-            self._go_inside(key, cast("dict[str, Any]", value), at)
-
-    def _go_inside(self, key: str | int, part: dict[str, Any], at: _At) -> None:
-        free = at.free or key in _FREE or key == "input"
-        role = at.role if free else _role_of(part, at.role)
-        below = _At(role, free, at.depth + 1)
-        for name, item in part.items():
-            if free or not (name in _MEDIA or (name == "data" and _is_media(part))):
-                self.go(part, name, item, below)
-
-    def _take(self, holder: Holder, key: str | int, text: str, at: _At) -> None:
-        if not text or (not at.free and (key in _WORDS or _is_data(key, text))):
-            return
-        if (
-            key in _JSON_TEXTS
-            and not self._deltas
-            and at.depth < _DEEPEST
-            and text[:1] in {"{", "["}
-        ):
-            try:
-                inner: Any = codec.decode(text)
-            except (codec.JSONError, RecursionError):
-                pass
+        kind = type(value)
+        if kind is str:
+            self._take(holder, key, cast("str", value), role, free=free, depth=depth)
+        elif kind is list or kind is dict:
+            if depth >= _DEEPEST:
+                self._tree.unread = True
+            elif kind is list:
+                items = cast("list[Any]", value)
+                for place, item in enumerate(items):
+                    self.go(items, place, item, role, free=free, depth=depth + 1)
             else:
-                self._take_json(holder, key, inner, at)
-                return
-        fixed = not at.free and key in _LINKS
-        spoken = not (fixed or at.free) and (key in _SPEECH or isinstance(key, int))
-        self._tree.leaves.append(Leaf(holder, key, text, at.role, fixed, spoken))
+                part = cast("dict[str, Any]", value)
+                self._go_inside(key, part, role, free=free, depth=depth + 1)
 
-    def _take_json(self, holder: Holder, key: str | int, inner: object, at: _At) -> None:
-        leaves = self._tree.leaves
-        before = len(leaves)
+    def _go_inside(
+        self, key: str | int, part: dict[str, Any], role: str, *, free: bool, depth: int
+    ) -> None:
+        tree = self._tree
+        tree.names += len(part)
+        if free or key in _FREE or key == "input":
+            free = True
+            if part:
+                tree.leaves.append(Leaf(part, "", "\n".join(part), role, fixed=True))
+        else:
+            said = part.get("role")
+            if type(said) is str:
+                role = "system" if said == "developer" else said
+            else:
+                kind = part.get("type")
+                if type(kind) is str:
+                    role = _TYPES.get(kind, role)
+        for name, item in part.items():
+            if type(item) is str:
+                self._take(part, name, item, role, free=free, depth=depth)
+            elif type(item) is dict or type(item) is list:
+                self.go(part, name, cast("object", item), role, free=free, depth=depth)
+            elif free and type(item) is int and item > _SMALL:
+                tree.leaves.append(Leaf(part, name, str(item), role))
+
+    def _take(
+        self, holder: Holder, key: str | int, text: str, role: str, *, free: bool, depth: int
+    ) -> None:
+        if free:
+            if text:
+                self._tree.leaves.append(Leaf(holder, key, text, role))
+            return
+        spoken = key in _SPEECH or type(key) is int
+        if not text or (not spoken and not _is_text(key, text)):
+            return
+        if not spoken and key in _JSON_TEXTS and not self._deltas:
+            self.take_json(holder, key, text, role, depth)
+            return
+        if text.startswith("data:") and (file := _DATA_URL(text)):
+            inside = _file_text(file, text)
+            if inside:
+                self._tree.leaves.append(Leaf(holder, key, inside, role, fixed=True))
+            return
+        self._tree.leaves.append(Leaf(holder, key, text, role, key in _LINKS, spoken))
+
+    def take_json(self, holder: Holder, key: str | int, text: str, role: str, depth: int) -> None:
+        """Take the texts inside a text that is to be JSON."""
+        tree = self._tree
+        inner: Any = None
+        if text[:1] in {"{", "["}:
+            try:
+                inner = codec.decode(text)
+            except (codec.JSONError, RecursionError, UnicodeEncodeError):
+                inner = None
+        if inner is None:
+            tree.leaves.append(Leaf(holder, key, text, role))
+            return
+        before, names = len(tree.leaves), tree.names
         box: list[Any] = [inner]
-        self.go(box, 0, inner, _At(at.role, free=True, depth=at.depth + 1))
-        found = leaves[before:]
+        self.go(box, 0, inner, role, free=True, depth=depth + 1)
+        is_twice = tree.names - names != count_names(text.encode())
+        tree.names = names
+        tree.renew = tree.renew or is_twice
+        found = tree.leaves[before:]
         originals = [leaf.text for leaf in found]
 
         def write() -> None:
-            if [leaf.text for leaf in found] != originals:
+            if is_twice or [leaf.text for leaf in found] != originals:
                 cast("dict[str | int, Any]", holder)[key] = codec.encode(box[0]).decode()
 
-        self._tree.inside(write)
+        tree.inside(write)
 
 
-def _is_data(key: str | int, text: str) -> bool:
-    """Tell whether a text is the address of a picture that holds the picture itself."""
-    return key in _URLS and text.startswith("data:")
+def _is_text(key: str | int, text: str) -> bool:
+    """Tell whether a text is more than a word of the format, a seal, or bytes."""
+    if key in _WORDS:
+        return _WORD(text) is None
+    if key in _OPAQUE:
+        return len(text) < _LONG or _BASE64(text) is None
+    return key not in _NEVER
 
 
-def _role_of(part: Mapping[str, Any], role: str) -> str:
-    said = part.get("role")
-    if isinstance(said, str):
-        return "system" if said == "developer" else said
-    kind = part.get("type")
-    return _TYPES.get(kind, role) if isinstance(kind, str) else role
+def _file_text(file: re.Match[str], text: str) -> str:
+    """Return what a file in an address says, where it is a text; else nothing."""
+    if not file[1].startswith(_READ):
+        return ""
+    try:
+        return b64decode(text[file.end() :]).decode("utf-8", "replace")
+    except (Base64Error, ValueError):
+        return text
 
 
-def _is_media(part: Mapping[str, Any]) -> bool:
-    kind = part.get("type")
-    return (
-        any(name in part for name in ("media_type", "mime_type", "mimeType", "format"))
-        and kind != "text"
-    ) or kind in {"base64", "redacted_thinking"}
-
-
-def _mark_last(tree: Tree, value: Mapping[str, Any]) -> None:
-    """Mark the texts of the user's last message."""
+def last_leaves(tree: Tree) -> list[Leaf]:
+    """Return the texts of the user's last message (W-GRD-1)."""
+    value = cast("Mapping[str, Any]", tree.value)
     messages = value.get("messages", value.get("input"))
     if isinstance(messages, str):
-        holders: list[object] = [value]
-    elif isinstance(messages, list):
-        objects = [codec.as_object(item) or {} for item in cast("list[object]", messages)]
-        said = [item for item in objects if item.get("role") == "user" and not _is_result(item)]
-        holders = [*said[-1:]]
-    else:
-        return
-    inside = {id(part) for holder in holders for part in _containers(holder)}
-    for leaf in tree.leaves:
-        leaf.last = id(leaf.holder) in inside and leaf.role == "user" and leaf.spoken
+        return [leaf for leaf in tree.leaves if leaf.holder is value and leaf.key == "input"]
+    if not isinstance(messages, list):
+        return [leaf for leaf in tree.leaves if leaf.role == "user" and leaf.spoken]
+    items = cast("list[object]", messages)
+    objects = [codec.as_object(item) or {} for item in items]
+    said = [item for item in objects if item.get("role") == "user" and not _is_result(item)]
+    if not said:
+        plain = [leaf for leaf in tree.leaves if leaf.holder is messages]
+        return plain[-1:]
+    inside = {id(part) for part in _containers(said[-1])}
+    return [
+        leaf
+        for leaf in tree.leaves
+        if id(leaf.holder) in inside and leaf.role == "user" and leaf.spoken
+    ]
 
 
 def _is_result(message: Mapping[str, Any]) -> bool:

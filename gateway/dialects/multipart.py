@@ -49,6 +49,29 @@ def find_field(body: bytes, content_type: bytes, name: bytes) -> tuple[int, int]
     raise _refused("The form has too many parts.")
 
 
+def text_fields(body: bytes, content_type: bytes) -> list[tuple[str, str]]:
+    """Return the text fields of a form, and the names of its files, each under the name of its field.
+
+    Files themselves are bytes. Raises InputError `invalid_request`, for what is no form too.
+    """
+    boundary = boundary_of(content_type)
+    delimiter = b"--" + boundary
+    if not boundary or not body.startswith(delimiter):
+        raise _refused("The form does not begin with its boundary.")
+    found: list[tuple[str, str]] = []
+    for part in body[len(delimiter) :].split(b"\r\n" + delimiter):
+        if part.startswith(b"--"):
+            return found
+        head, blank, value = part.partition(b"\r\n\r\n")
+        if not blank:
+            raise _refused("The form is cut short.")
+        name, is_file = _read_head(head[2:])
+        if is_file:
+            value = head.partition(b"filename=")[2].partition(b"\r\n")[0]
+        found.append((name.decode("utf-8", "replace"), value.decode("utf-8", "replace")))
+    raise _refused("The form is cut short.")
+
+
 def boundary_of(content_type: bytes) -> bytes:
     """Return the boundary that the content type of a form names; nothing when it is no form."""
     match = _BOUNDARY.match(content_type)

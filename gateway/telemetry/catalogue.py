@@ -115,8 +115,15 @@ _ROWS = (
     Metric(
         "gateway_guardrail_verdicts_total",
         _C,
-        "What guardrails said of requests (input) and answers (output): pass, flag, redact, block, error, audit.",
+        "What guardrails said of requests (input) and answers (output): pass, flag, redact, block, error, audit; "
+        "`bytes`: pictures and sounds, which hold no texts.",
         ("guardrail", "phase", "verdict"),
+    ),
+    Metric(
+        "gateway_guardrail_stream_chars_total",
+        _C,
+        "Characters of streamed answers that guardrails have judged, and those that were sent: never more than that.",
+        ("guardrail", "stage"),
     ),
     Metric(
         "gateway_shadow_verdicts_total",

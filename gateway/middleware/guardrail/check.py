@@ -15,12 +15,14 @@ Phase = Literal["input", "output"]
 class Finding(NamedTuple):
     """One thing that was found: characters `start` to `end` of the text, and what it is (an e-mail, a word...).
 
-    `end` 0 means the text as a whole. `label` comes from configuration or code, never from the text.
+    `end` 0 means the text as a whole. `label` comes from configuration or code, never from the text. `mark` takes
+    the place of what was found, where it is not the label.
     """
 
     label: str
     start: int = 0
     end: int = 0
+    mark: str | None = None
 
 
 class CheckOptions(Options):
@@ -31,6 +33,11 @@ class CheckOptions(Options):
     action: Action = Field(
         default="block",
         description="`block`: refuse; `redact`: put a mark in its place; `flag`: count and go on.",
+    )
+    restore: bool = Field(
+        default=False,
+        description="With `redact` on the way in: marks have numbers, and what they stand for is put back into "
+        "the answer.",
     )
 
 
@@ -56,6 +63,11 @@ class Check(Protocol):
 
     @property
     def is_local(self) -> bool: ...
+
+    @property
+    def reach(self) -> int:
+        """How many characters of a growing text it may hold open at the most."""
+        ...
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find in one text; local checks alone."""

@@ -5,24 +5,29 @@ was found, or not at all.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from gateway.config.base import Many
 from gateway.core import codec
 from gateway.core.call import Call
-from gateway.core.errors import PolicyError
+from gateway.core.endpoint import ANSWERED
+from gateway.core.errors import InputError, PolicyError
 from gateway.core.needs import Needs
 from gateway.core.reply import Reply, Stream, Whole
-from gateway.dialects.leaves import Leaf, answer_tree, request_tree, write_back
-from gateway.middleware.base import Build, Middleware, OptionError, Options, Proceed
+from gateway.dialects.deltas import forget_logprobs
+from gateway.dialects.leaves import Leaf, Tree, answer_tree, last_leaves, request_tree, write_back
+from gateway.dialects.multipart import text_fields
+from gateway.middleware.base import Build, Middleware, Options, Proceed
+from gateway.middleware.guardrail.arming import arm
+from gateway.middleware.guardrail.bodies import Kind, collect, event_texts, kind_of
 from gateway.middleware.guardrail.check import About, Phase
-from gateway.middleware.guardrail.registry import CHECKS, load_check
+from gateway.middleware.guardrail.restoring import restorer
 from gateway.middleware.guardrail.stream import Audited, Windowed
-from gateway.middleware.guardrail.verdict import Armed, Verdict, judge
+from gateway.middleware.guardrail.verdict import Armed, Masks, Verdict, judge
 
-_JSON_START = (b"{", b"[")
+_CHARS = "gateway_guardrail_stream_chars_total"
 
 
 class GuardrailOptions(Options):
@@ -75,8 +80,12 @@ class Guardrail(Middleware):
         super().__init__(options, build)
         self._options = options
         self._timeout_s = options.timeout_ms / 1000
-        self._input = _arm(options.input, "input", build)
-        self._output = _arm(options.output, "output", build)
+        is_window = options.stream_mode == "window"
+        self._input = arm(options.input, "input", build)
+        self._output = arm(
+            options.output, "output", build, window=options.window_chars if is_window else 0
+        )
+        self._restores = any(armed.restore for armed in self._input)
         self._count = build.ports.metrics.counter
         if self._output and options.stream_mode == "buffer" and not build.shadow:
             self.needs = Needs(whole=True)
@@ -93,60 +102,121 @@ class Guardrail(Middleware):
         if self._input:
             await self.check_request(call)
         reply = await proceed(call)
-        if not self._output:
+        masks = call.state.get(self.id) if self._restores else None
+        if not (self._output or masks):
             return reply
         if isinstance(reply, Whole):
             return await self.check_answer(call, reply)
-        return self._follow(call, reply)
+        return await self._follow(call, reply)
 
     async def check_request(self, call: Call) -> None:
         """Look at what is about to be sent; raises PolicyError, and changes what is to be redacted."""
         fields = call.original.fields
-        if fields is None:
-            self._fail(call, "input", ["form"])
+        tree = self._form(call) if fields is None else request_tree(fields)
+        if tree is None:
             return
-        tree = request_tree(fields)
         leaves: Sequence[Leaf] = tree.leaves
-        if self._options.texts == "last_user":
-            leaves = [leaf for leaf in leaves if leaf.last]
+        if self._options.texts == "last_user" and fields is not None:
+            leaves = last_leaves(tree)
         about = About("input", "user", call)
-        verdict = await judge(self._input, leaves, about, self._timeout_s, write=not self.shadow)
+        verdict = await judge(
+            self._input,
+            leaves,
+            about,
+            self._timeout_s,
+            write=not self.shadow,
+            masks=self._masks(call, tree),
+        )
+        if tree.unread:
+            verdict.failed.append("depth")
         self._decide(call, "input", verdict)
-        if verdict.redacted and not self.shadow:
+        if (verdict.changed or tree.renew) and fields is not None and not self.shadow:
             write_back(tree, fields)
+
+    def _masks(self, call: Call, tree: Tree) -> Masks | None:
+        if not self._restores or self.shadow:
+            return None
+        masks: Masks = call.state.setdefault(self.id, Masks())
+        masks.texts = [leaf.text for leaf in tree.leaves]
+        return masks
+
+    def _form(self, call: Call) -> Tree | None:
+        """Return the text fields of a form: they cannot be changed. None after a failure that is allowed."""
+        body, content_type = call.original.form or (b"", b"")
+        try:
+            fields = text_fields(body, content_type)
+        except InputError:
+            self._fail(call, "input", ["form"])
+            return None
+        texts = [text for _, text in fields]
+        leaves = [Leaf(texts, at, text, "user", fixed=True) for at, text in enumerate(texts)]
+        return Tree(texts, [leaf for leaf in leaves if leaf.text])
 
     async def check_answer(self, call: Call, reply: Whole) -> Whole:
         """Look at a whole answer; raises PolicyError, returns it without what is to be redacted."""
-        if not reply.body.lstrip()[:1].startswith(_JSON_START):
-            self._fail(call, "output", ["bytes"])
+        kind = kind_of(reply)
+        if kind is Kind.BYTES:
+            self._tell("", "output", "bytes")
             return reply
-        tree = answer_tree(reply.body)
+        try:
+            tree = _tree_of(kind, reply.body)
+        except (codec.JSONError, RecursionError, UnicodeDecodeError):
+            self._fail(call, "output", ["body"])
+            return reply
         about = About("output", "assistant", call)
-        verdict = await judge(
-            self._output, tree.leaves, about, self._timeout_s, write=not self.shadow
-        )
+        masks = call.state.get(self.id) if self._restores else None
+        checks = (*self._output, *restorer(masks))
+        verdict = await judge(checks, tree.leaves, about, self._timeout_s, write=not self.shadow)
+        if tree.unread:
+            verdict.failed.append("depth")
         self._decide(call, "output", verdict)
-        if not verdict.redacted or self.shadow:
+        if self.shadow or not (verdict.changed or tree.renew):
             return reply
+        if kind is Kind.TEXT:
+            return Whole(reply.status, reply.headers, tree.value[0].encode())
         tree.seal()
+        if verdict.redacted:
+            forget_logprobs(tree.value)
         return Whole(reply.status, reply.headers, codec.encode(tree.value))
 
-    def _follow(self, call: Call, stream: Stream) -> Stream:
+    async def _follow(self, call: Call, stream: Stream) -> Reply:
+        """Follow a stream of events; what is neither events nor bytes is looked at as a whole."""
+        kind = kind_of(stream)
+        if kind is Kind.BYTES:
+            self._tell("", "output", "bytes")
+            return stream
+        if kind is not Kind.EVENTS or call.run.endpoint not in ANSWERED:
+            return await self.check_answer(call, await collect(stream))
         about = About("output", "assistant", call)
+        checks: tuple[Armed, ...] = self._output
         if self.shadow or self._options.stream_mode == "audit":
-            return Audited(stream, self._output, about, self._note_audit, self._timeout_s)
+            if checks:
+                stream = Audited(stream, checks, about, self._note_audit, self._timeout_s)
+            checks = ()
+        if not self.shadow:
+            checks = (*checks, *restorer(call.state.get(self.id) if self._restores else None))
+        if not checks:
+            return stream
         return Windowed(
             stream,
-            self._output,
+            checks,
             about,
             window_chars=self._options.window_chars,
             timeout_s=self._timeout_s,
             decide=self._decide,
+            tally=self._tally,
         )
 
+    def _tally(self, judged: int, left: int) -> None:
+        self._count(_CHARS, self.id, "judged").inc(judged)
+        self._count(_CHARS, self.id, "sent").inc(left)
+
     def _note_audit(self, call: Call, verdict: Verdict) -> None:
+        del call
         for name in (*verdict.blocked, *verdict.redacted, *verdict.flagged):
             self._tell(name, "output", "audit")
+        for name in verdict.failed:
+            self._tell(name, "output", "error")
 
     def _decide(self, call: Call, phase: Phase, verdict: Verdict) -> None:
         """Count what was found and refuse what is blocked; the same for every failure of a check (K27)."""
@@ -156,7 +226,7 @@ class Guardrail(Middleware):
             self._tell(name, phase, "redact")
         for name in verdict.blocked:
             self._tell(name, phase, "block")
-        if not (verdict.blocked or verdict.redacted or verdict.flagged or verdict.failed):
+        if verdict.is_empty:
             self._tell("", phase, "pass")
         if verdict.blocked and not self.shadow:
             details = {"phase": phase, "reason": verdict.blocked[0], "guardrail": self.id}
@@ -168,7 +238,10 @@ class Guardrail(Middleware):
         """Refuse where a check could not be made, unless the operator lets it pass."""
         for name in names:
             self._tell(name, phase, "error")
-        if self._options.on_check_error == "allow" or self.shadow:
+        if self.shadow:
+            return
+        if self._options.on_check_error == "allow":
+            call.run.warn(f"{self.id}: could not be asked, and lets this pass")
             return
         details = {"phase": phase, "guardrail": self.id}
         raise PolicyError("guardrail_failed", detail=", ".join(names), details=details)
@@ -180,21 +253,14 @@ class Guardrail(Middleware):
             self._count("gateway_shadow_verdicts_total", self.id, verdict).inc()
 
 
-def _arm(wanted: Sequence[Mapping[str, Any]], phase: Phase, build: Build) -> tuple[Armed, ...]:
-    """Build the checks of a phase; raises OptionError that names the one at fault."""
-    armed: list[Armed] = []
-    for at, block in enumerate(wanted):
-        place = f"{phase}[{at}]"
-        kind = block.get("kind")
-        if kind not in CHECKS:
-            known = ", ".join(sorted(CHECKS))
-            raise OptionError(f'there is no check "{kind}"; the kinds are: {known}', place)
-        made = load_check(cast("str", kind))
-        try:
-            options = made.options.model_validate(dict(block))
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join((place, *map(str, first["loc"])))
-            raise OptionError(str(first["msg"]), field) from None
-        armed.append(Armed(made(options, build), options.label or options.kind, options.action))
-    return tuple(armed)
+def _tree_of(kind: Kind, body: bytes) -> Tree:
+    """Return the texts of a body; raises codec.JSONError or UnicodeDecodeError."""
+    if kind is Kind.JSON:
+        return answer_tree(body)
+    if kind is Kind.TEXT:
+        box = [body.decode()]
+        return Tree(box, [Leaf(box, 0, box[0], "assistant")])
+    texts = event_texts(body)
+    return Tree(
+        texts, [Leaf(texts, at, text, "assistant", fixed=True) for at, text in enumerate(texts)]
+    )

@@ -3,24 +3,18 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from gateway.core import codec
 from gateway.core.call import Call
 from gateway.core.reply import BeforeEnd, Stream
 from gateway.core.usage import Usage
 from gateway.dialects.deltas import Channel, Frame, Piece, frames
-from gateway.dialects.leaves import Leaf, Tree, event_tree
-from gateway.middleware.guardrail.check import About, Finding, Phase
-from gateway.middleware.guardrail.verdict import (
-    Armed,
-    Span,
-    Verdict,
-    ask_all,
-    cut_out,
-    judge,
-    merge,
-)
+from gateway.dialects.leaves import Leaf, json_tree
+from gateway.middleware.guardrail.check import About, Phase
+from gateway.middleware.guardrail.growing import Growing, Held
+from gateway.middleware.guardrail.verdict import Armed, Verdict, judge
 
 Decide = Callable[[Call, Phase, Verdict], None]
+Tally = Callable[[int, int], None]
+"""Told once how many characters were judged and how many left."""
 
 
 class _Follower:
@@ -71,7 +65,7 @@ class Audited(_Follower):
         self._note = note
         self._timeout_s = timeout_s
         self._texts: dict[Channel, list[str]] = {}
-        self._whole: list[str] = []
+        self._whole: dict[str, None] = {}
 
     async def next(self) -> bytes:
         """Return the next events as they came."""
@@ -79,7 +73,7 @@ class Audited(_Follower):
         for frame in frames(self._dialect, data):
             for piece in frame.pieces:
                 if piece.channel is None:
-                    self._whole.append(piece.leaf.text)
+                    self._whole[piece.leaf.text] = None
                 else:
                     self._texts.setdefault(piece.channel, []).append(piece.leaf.text)
         if self._inner.finished:
@@ -89,42 +83,19 @@ class Audited(_Follower):
         return data
 
     async def _look(self) -> None:
-        texts = [*map("".join, self._texts.values()), *self._whole]
-        leaves = [Leaf(texts, at, text, "assistant") for at, text in enumerate(texts)]
+        leaves: list[Leaf] = []
+        for channel, pieces in self._texts.items():
+            text = "".join(pieces)
+            self._whole.pop(text, None)
+            is_json = channel[-1] == "json"
+            leaves += json_tree(text).leaves if is_json else [_leaf(text)]
+        leaves += map(_leaf, self._whole)
         verdict = await judge(self._checks, leaves, self._about, self._timeout_s, write=False)
         self._note(self._about.call, verdict)
 
 
-class _Held:
-    """A piece on its way: where it stands in its channel's text, from 0."""
-
-    __slots__ = ("end", "frame", "piece", "start")
-
-    def __init__(self, frame: Frame, piece: Piece, start: int) -> None:
-        self.frame = frame
-        self.piece = piece
-        self.start = start
-        self.end = start + len(piece.leaf.text)
-
-
-class _Text:
-    """The text of one channel: what of it is known, judged, and to be cut out. Places count from its beginning."""
-
-    __slots__ = ("base", "closed", "held", "is_json", "judged", "spans", "text")
-
-    def __init__(self, *, is_json: bool) -> None:
-        self.is_json = is_json
-        self.base = 0
-        self.text = ""
-        self.judged = 0
-        self.closed = False
-        self.held: deque[_Held] = deque()
-        self.spans: list[Span] = []
-
-    @property
-    def end(self) -> int:
-        """Where the text ends so far."""
-        return self.base + len(self.text)
+def _leaf(text: str) -> Leaf:
+    return Leaf([text], 0, text, "assistant")
 
 
 class Windowed(_Follower):
@@ -142,16 +113,24 @@ class Windowed(_Follower):
         window_chars: int,
         timeout_s: float,
         decide: Decide,
+        tally: Tally,
     ) -> None:
         super().__init__(inner, about)
+        self._checks = checks
         self._local = [armed for armed in checks if armed.check.is_local]
         self._remote = [armed for armed in checks if not armed.check.is_local]
         self._window = window_chars
         self._timeout_s = timeout_s
         self._decide = decide
-        self._texts: dict[Channel, _Text] = {}
-        self._queue: deque[tuple[Frame, list[tuple[_Text, _Held]]]] = deque()
-        self._told = Verdict()
+        self._tally = tally
+        self._texts: dict[Channel, Growing] = {}
+        self._queue: deque[tuple[Frame, list[tuple[Growing, Held]]]] = deque()
+        self._known: dict[str, str] = {}
+        """Whole texts that were judged, and what became of them: formats repeat what they have said (K26)."""
+        self._found = False
+        self._told = False
+        self.judged = 0
+        self.left = 0
 
     async def next(self) -> bytes:
         """Return the next events that were judged; raises PolicyError for what is blocked."""
@@ -161,17 +140,30 @@ class Windowed(_Follower):
                 await self._take(frame)
             if self._inner.finished:
                 await self._close(())
+                if not self._found:
+                    self._decide(self._about.call, "output", Verdict())
                 out = self._leave()
                 self.finished = True
+                self._tell_tally()
                 await self._conclude()
                 return out
             out = self._leave()
             if out:
                 return out
 
+    async def close(self) -> None:
+        """End the stream inside."""
+        self._tell_tally()
+        await self._inner.close()
+
+    def _tell_tally(self) -> None:
+        if not self._told:
+            self._told = True
+            self._tally(self.judged, self.left)
+
     async def _take(self, frame: Frame) -> None:
         """Put an event in line, and judge what can be judged with it."""
-        waits: list[tuple[_Text, _Held]] = []
+        waits: list[tuple[Growing, Held]] = []
         alone: list[Piece] = []
         for piece in frame.pieces:
             if piece.channel is None:
@@ -179,23 +171,46 @@ class Windowed(_Follower):
                 continue
             text = self._texts.get(piece.channel)
             if text is None or text.closed:
-                text = self._texts[piece.channel] = _Text(is_json=piece.is_json)
-            held = _Held(frame, piece, text.end)
-            text.text += piece.leaf.text
-            text.held.append(held)
-            waits.append((text, held))
+                text = self._texts[piece.channel] = Growing(is_json=piece.is_json)
+            waits.append((text, text.take(frame, piece)))
         self._queue.append((frame, waits))
-        if alone:
-            await self._judge_alone(frame, [piece.leaf for piece in alone])
-        for text in dict.fromkeys(text for text, _ in waits):
+        if frame.unread:
+            self._settle(Verdict(failed=["event"]))
+        for text in {id(text): text for text, _ in waits}.values():
             await self._judge(text, final=False)
         for channel in frame.closes:
             await self._close(channel)
+        if alone:
+            await self._judge_alone(frame, [piece.leaf for piece in alone])
+
+    def _settle(self, verdict: Verdict) -> None:
+        if not verdict.is_empty:
+            self._found = True
+            self._decide(self._about.call, "output", verdict)
 
     async def _judge_alone(self, frame: Frame, leaves: Sequence[Leaf]) -> None:
-        verdict = await judge([*self._local, *self._remote], leaves, self._about, self._timeout_s)
-        frame.changed = frame.changed or bool(verdict.redacted)
-        self._decide(self._about.call, "output", verdict)
+        """Judge texts that are whole as they stand, each text once."""
+        new: list[tuple[str, Leaf]] = []
+        for leaf in leaves:
+            known = self._known.get(leaf.text)
+            if known is None:
+                new.append((leaf.text, leaf))
+            elif known != leaf.text:
+                leaf.set(known)
+                frame.changed = True
+        if not new:
+            return
+        plain = [leaf for _, leaf in new if leaf.key != "arguments"]
+        verdict = await judge(self._checks, plain, self._about, self._timeout_s)
+        frame.changed = frame.changed or verdict.changed
+        self._settle(verdict)
+        for before, leaf in new:
+            if leaf.key == "arguments":
+                leaf.set(await self._judge_json(leaf.text))
+                frame.changed = frame.changed or leaf.text != before
+            self._known[before] = leaf.text
+            self.judged += len(before)
+            self.left += len(before)
 
     async def _close(self, beginning: Channel) -> None:
         size = len(beginning)
@@ -203,86 +218,47 @@ class Windowed(_Follower):
             if channel[:size] == beginning and not text.closed:
                 text.closed = True
                 await self._judge(text, final=True)
+                self._known[text.said()] = text.shown()
 
-    async def _judge(self, text: _Text, *, final: bool) -> None:
+    async def _judge(self, text: Growing, *, final: bool) -> None:
         """Judge a text as far as it can be, whatever follows; all of it at its end."""
         if text.is_json:
             if final:
-                await self._judge_json(text)
+                text.replace(await self._judge_json(text.text))
+                self.judged += text.end
             return
-        open_at = len(text.text)
+        new = text.end
         if not final:
-            for armed in self._local:
-                open_at = min(open_at, armed.check.open_from(text.text))
-            waiting = text.end - text.judged
-            if self._remote and waiting < self._window:
+            if self._remote and text.end - text.judged < self._window:
                 return
-            open_at = max(open_at, len(text.text) - self._window)
-        new = text.base + open_at
+            new = text.base + text.open_from(self._local, self._window)
         if new <= text.judged:
             return
         verdict = Verdict()
         for armed in self._local:
-            found = [*armed.check.look(text.text, self._about._replace(before=text.base))]
-            new = min(new, self._take_findings(text, armed, found, verdict, new))
-        if self._remote:
-            asked = await ask_all(self._remote, [text.text], self._about, self._timeout_s, verdict)
-            for armed, found in asked:
-                self._take_findings(text, armed, found[0], verdict, new)
-        text.judged = max(text.judged, new)
-        self._decide(self._about.call, "output", verdict)
-        self._forget(text)
+            found = armed.check.look(text.text, self._about._replace(before=text.base))
+            if found:
+                text.note(armed, found, new, verdict)
+        if self._remote and not verdict.blocked:
+            await text.ask(self._remote, self._about, self._timeout_s, new, verdict)
+        self._settle(verdict)
+        self.judged += new - text.judged
+        text.judged = new
+        if text.forget(self._window):
+            self._settle(Verdict(failed=["length of a match"]))
 
-    def _take_findings(
-        self, text: _Text, armed: Armed, found: Sequence[Finding], verdict: Verdict, new: int
-    ) -> int:
-        """Note what a check found in the part that is being judged; return where that part ends now."""
-        for each in found:
-            start, end = text.base + each.start, text.base + (each.end or len(text.text))
-            if end <= text.judged:
-                continue
-            if start < new < end and start > text.judged:
-                new = start  # it may go on: it is judged when it is complete
-                continue
-            if start >= new:
-                continue
-            if armed.action == "block":
-                verdict.blocked.append(armed.name)
-            elif armed.action == "flag":
-                verdict.flagged.append(armed.name)
-            else:
-                verdict.redacted.append(armed.name)
-                text.spans.append(Span(max(start, text.judged), end, f"[{each.label}]"))
-        return new
-
-    async def _judge_json(self, text: _Text) -> None:
-        """Judge the arguments of a call by what they say; they are written anew where something is cut out."""
-        try:
-            tree = event_tree(b'{"arguments":' + (text.text or "{}").encode() + b"}")
-        except (codec.JSONError, RecursionError, UnicodeEncodeError):
-            tree = Tree(None, [Leaf([text.text], 0, text.text, "assistant")])
-        verdict = await judge(
-            [*self._local, *self._remote], tree.leaves, self._about, self._timeout_s
-        )
-        self._decide(self._about.call, "output", verdict)
-        text.judged = text.end
-        if verdict.redacted:
-            value = codec.as_object(tree.value)
-            written = (
-                codec.encode(value["arguments"]).decode()
-                if value is not None
-                else tree.leaves[0].text
-            )
-            for number, held in enumerate(text.held):
-                held.piece.leaf.set(written if number == 0 else "")
-                held.frame.changed = True
-
-    def _forget(self, text: _Text) -> None:
-        """Keep no more of what was judged than later findings may need to see."""
-        keep = text.judged - self._window
-        if keep > text.base:
-            text.text = text.text[keep - text.base :]
-            text.base = keep
+    async def _judge_json(self, text: str) -> str:
+        """Judge the arguments of a call by what they say; return them, written anew where something is cut out."""
+        tree = json_tree(text)
+        verdict = await judge(self._checks, tree.leaves, self._about, self._timeout_s)
+        if tree.unread:
+            verdict.failed.append("arguments")
+        self._settle(verdict)
+        if not (verdict.changed or tree.renew):
+            return text
+        tree.seal()
+        written: str = tree.value[0]
+        return written
 
     def _leave(self) -> bytes:
         """Return the events at the head of the line that were judged."""
@@ -292,19 +268,8 @@ class Windowed(_Follower):
             if any(held.end > text.judged for text, held in waits):
                 break
             for text, held in waits:
-                self._cut(text, held)
+                text.cut(held)
+                self.left += held.end - held.start
             out.append(frame.encode())
             self._queue.popleft()
         return b"".join(out)
-
-    def _cut(self, text: _Text, held: _Held) -> None:
-        """Cut what was found out of a piece that is about to leave."""
-        text.held.popleft()
-        if text.is_json or not text.spans:
-            return
-        spans = merge(text.spans)
-        inside = [span for span in spans if span.start < held.end and span.end > held.start]
-        if inside:
-            held.piece.leaf.set(cut_out(held.piece.leaf.text, held.start, inside))
-            held.frame.changed = True
-        text.spans = [span for span in spans if span.end > held.end]

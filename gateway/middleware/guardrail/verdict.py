@@ -1,4 +1,8 @@
-"""Asks all checks of one phase side by side about all texts, and does what they say (K27): any block wins."""
+"""Asks all checks of one phase about all texts, and does what they say (K27): any block wins, whatever the order.
+
+What is looked at here comes first: what is to be blocked is told to nobody, and others are asked about the texts as
+they will be sent. All of those are asked side by side, under one deadline.
+"""
 
 import asyncio
 import logging
@@ -11,8 +15,7 @@ from gateway.dialects.leaves import Leaf
 from gateway.middleware.guardrail.check import About, Action, Check, CheckFailed, Finding
 
 _log = logging.getLogger("gateway")
-
-_JOINT = ""
+_END = 1 << 60
 
 
 class Armed(NamedTuple):
@@ -21,16 +24,49 @@ class Armed(NamedTuple):
     check: Check
     name: str
     action: Action
+    restore: bool = False
+
+
+class Masks:
+    """Marks that stand for what was taken out of the texts of one run, to be put back into its answers."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.texts: Sequence[str] = ()
+        """What is said anyway: no mark may be a part of it."""
+        self._marks: dict[tuple[str, str], str] = {}
+
+    def mark(self, label: str, value: str) -> str:
+        """Return the mark of a value, the same for the same value."""
+        known = self._marks.get((label, value))
+        if known is not None:
+            return known
+        number = len(self._marks) + 1
+        while any(f"[{label}_{number}]" in text for text in (*self.values, *self.texts)):
+            number += 1
+        mark = f"[{label}_{number}]"
+        self._marks[label, value] = mark
+        self.values[mark] = value
+        return mark
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What all checks of a phase say together: names of checks, by what they lead to."""
+    """What all checks of a phase say together: names of checks, by what they lead to.
+
+    `changed`: texts were written anew.
+    """
 
     blocked: list[str] = field(default_factory=list[str])
     flagged: list[str] = field(default_factory=list[str])
     redacted: list[str] = field(default_factory=list[str])
     failed: list[str] = field(default_factory=list[str])
+    changed: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be told."""
+        return not (self.blocked or self.flagged or self.redacted or self.failed)
 
 
 class Span(NamedTuple):
@@ -41,15 +77,26 @@ class Span(NamedTuple):
     mark: str
 
 
-def stretches(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
-    """Return the texts that are read on as one: neighbours of one role; all others stand alone."""
-    found: list[list[Leaf]] = []
+@dataclass(slots=True)
+class Part:
+    """Texts that are read on as one: neighbours of one role; all others stand alone."""
+
+    leaves: list[Leaf]
+    text: str
+    spans: list[Span] = field(default_factory=list[Span])
+
+
+def parts_of(leaves: Sequence[Leaf]) -> list[Part]:
+    """Return what is read on as one."""
+    found: list[Part] = []
+    before: Leaf | None = None
     for leaf in leaves:
-        before = found[-1][-1] if found else None
-        if before is not None and leaf.spoken and before.spoken and leaf.role == before.role:
-            found[-1].append(leaf)
+        if leaf.spoken and before is not None and before.spoken and before.role == leaf.role:
+            found[-1].leaves.append(leaf)
+            found[-1].text += leaf.text
         else:
-            found.append([leaf])
+            found.append(Part([leaf], leaf.text))
+        before = leaf
     return found
 
 
@@ -60,29 +107,52 @@ async def judge(
     timeout_s: float,
     *,
     write: bool = True,
+    masks: Masks | None = None,
 ) -> Verdict:
     """Look at all texts with all checks; with `write` what is to be redacted is changed in its leaves."""
     verdict = Verdict()
-    parts = stretches(leaves)
-    texts = [_JOINT.join(leaf.text for leaf in part) for part in parts]
-    spans: dict[int, list[Span]] = {}
+    parts = parts_of(leaves)
+    remote: list[Armed] = []
     for armed in checks:
         if armed.check.is_local:
-            for at, text in enumerate(texts):
-                place = about._replace(role=parts[at][0].role)
-                found = [*armed.check.look(text, place)]
-                if not found and len(parts[at]) > 1:
-                    found = _alone(armed.check, parts[at], place)
-                _note(verdict, armed, at, found, spans)
-    remote = [armed for armed in checks if not armed.check.is_local]
-    if remote:
+            _look(armed, parts, about, verdict, masks)
+        else:
+            remote.append(armed)
+    if verdict.blocked:
+        return verdict
+    if verdict.changed:
+        _redact(parts, verdict, write=write)
+    if remote and not verdict.blocked:
+        asked = [part for part in parts if _is_said(part)]
+        texts = [part.text for part in asked]
         for armed, found in await ask_all(remote, texts, about, timeout_s, verdict):
-            for at, findings in enumerate(found):
-                _note(verdict, armed, at, findings, spans)
-    if write and not verdict.blocked:
-        for at, each in spans.items():
-            _redact(parts[at], each, verdict)
+            for part, findings in zip(asked, found, strict=True):
+                _note(verdict, armed, part, findings, masks)
+        if not verdict.blocked:
+            _redact(parts, verdict, write=write)
     return verdict
+
+
+def _is_said(part: Part) -> bool:
+    """Whether others are asked about it: names and ids alone say nothing."""
+    return not part.leaves[0].fixed or " " in part.text
+
+
+def _look(
+    armed: Armed, parts: Sequence[Part], about: About, verdict: Verdict, masks: Masks | None
+) -> None:
+    look = armed.check.look
+    role = ""
+    for part in parts:
+        leaves = part.leaves
+        if leaves[0].role != role:
+            role = leaves[0].role
+            about = about._replace(role=role)
+        found = look(part.text, about)
+        if len(leaves) > 1:
+            found = [*found, *_alone(armed.check, leaves, about)]
+        if found:
+            _note(verdict, armed, part, found, masks)
 
 
 async def ask_all(
@@ -93,6 +163,8 @@ async def ask_all(
     verdict: Verdict,
 ) -> list[tuple[Armed, Sequence[Sequence[Finding]]]]:
     """Ask all checks that ask somebody, side by side; those that failed are noted and left out."""
+    if not texts:
+        return []
     answers = await asyncio.gather(*(_ask(armed, texts, about, timeout_s) for armed in remote))
     verdict.failed += [a.name for a, found in zip(remote, answers, strict=True) if found is None]
     return [(a, found) for a, found in zip(remote, answers, strict=True) if found is not None]
@@ -118,7 +190,7 @@ def _alone(check: Check, part: Sequence[Leaf], about: About) -> list[Finding]:
     for leaf in part:
         for each in check.look(leaf.text, about):
             end = each.end or len(leaf.text)
-            found.append(Finding(each.label, start + each.start, start + end))
+            found.append(each._replace(start=start + each.start, end=start + end))
         start += len(leaf.text)
     return found
 
@@ -126,9 +198,9 @@ def _alone(check: Check, part: Sequence[Leaf], about: About) -> list[Finding]:
 def _note(
     verdict: Verdict,
     armed: Armed,
-    at: int,
+    part: Part,
     found: Sequence[Finding],
-    spans: dict[int, list[Span]],
+    masks: Masks | None,
 ) -> None:
     if not found:
         return
@@ -137,25 +209,51 @@ def _note(
     elif armed.action == "flag":
         verdict.flagged.append(armed.name)
     else:
+        tell(verdict, found[0], armed)
+        for each in found:
+            end = each.end or _END
+            mark = mark_of(each, armed, part.text[each.start : end], masks)
+            part.spans.append(Span(each.start, end, mark))
+
+
+def tell(verdict: Verdict, found: Finding, armed: Armed) -> None:
+    """Note that something is to be taken out, or only put back."""
+    verdict.changed = True
+    if found.mark is None:
         verdict.redacted.append(armed.name)
-        spans.setdefault(at, []).extend(
-            Span(each.start, each.end or 1 << 60, f"[{each.label}]") for each in found
-        )
 
 
-def _redact(part: Sequence[Leaf], spans: Sequence[Span], verdict: Verdict) -> None:
-    """Put marks in the place of what was found; the part of a stretch that it begins in gets the mark."""
-    if any(leaf.fixed for leaf in part):
-        verdict.blocked.append(verdict.redacted[-1])  # what others refer to cannot be changed
-        return
-    merged = merge(spans)
-    start = 0
-    for leaf in part:
-        end = start + len(leaf.text)
-        inside = [span for span in merged if span.start < end and span.end > start]
-        if inside:
-            leaf.set(cut_out(leaf.text, start, inside))
-        start = end
+def mark_of(found: Finding, armed: Armed, value: str, masks: Masks | None) -> str:
+    """Return what takes the place of what was found."""
+    if found.mark is not None:
+        return found.mark
+    if masks is not None and armed.restore:
+        return masks.mark(found.label, value)
+    return f"[{found.label}]"
+
+
+def _redact(parts: Sequence[Part], verdict: Verdict, *, write: bool) -> None:
+    """Put marks in the place of what was found; the text of a stretch that it begins in gets the mark."""
+    for part in parts:
+        if not part.spans:
+            continue
+        spans, part.spans = merge(part.spans), []
+        if any(leaf.fixed for leaf in part.leaves):
+            if verdict.redacted:
+                verdict.blocked.append(
+                    verdict.redacted[-1]
+                )  # what others refer to cannot be changed
+            continue
+        start = 0
+        texts: list[str] = []
+        for leaf in part.leaves:
+            end = start + len(leaf.text)
+            inside = [span for span in spans if span.start < end and span.end > start]
+            texts.append(cut_out(leaf.text, start, inside) if inside else leaf.text)
+            if inside and write:
+                leaf.set(texts[-1])
+            start = end
+        part.text = "".join(texts)
 
 
 def cut_out(text: str, start: int, spans: Sequence[Span]) -> str:

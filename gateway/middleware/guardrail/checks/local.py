@@ -1,4 +1,4 @@
-"""What checks share that need nothing but the text."""
+"""What checks share: those that need nothing but the text, and those that ask somebody."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ class LocalCheck:
     """The base of checks that look at a text by themselves."""
 
     is_local = True
+    reach = 0
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find in one text."""
@@ -21,3 +22,22 @@ class LocalCheck:
     def open_from(self, text: str) -> int:
         """Return from which character on a growing text may still become a match."""
         return 0
+
+
+class AskingCheck:
+    """The base of checks that ask somebody."""
+
+    is_local = False
+    reach = 0
+
+    def look(self, text: str, about: About) -> Sequence[Finding]:
+        """Find nothing: it cannot be told by looking."""
+        return ()
+
+    async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
+        """Ask about several texts."""
+        raise CheckFailed
+
+    def open_from(self, text: str) -> int:
+        """Nothing can be told before somebody is asked."""
+        return len(text)

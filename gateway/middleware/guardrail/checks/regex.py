@@ -35,7 +35,7 @@ class Regex(LocalCheck):
             self._pattern = compile_pattern(options.pattern)
         except ValueError as error:
             raise OptionError(f"is no pattern of RE2: {error}", "pattern") from None
-        self._longest = options.longest
+        self.reach = options.longest
         self._label = options.label or options.kind
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
@@ -48,4 +48,4 @@ class Regex(LocalCheck):
 
     def open_from(self, text: str) -> int:
         """Return where the last `longest` characters begin."""
-        return max(0, len(text) - self._longest)
+        return max(0, len(text) - self.reach)

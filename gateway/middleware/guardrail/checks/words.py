@@ -33,7 +33,7 @@ class Words(LocalCheck):
         found = "|".join(r"\s{1,8}".join(map(re.escape, phrase)) for phrase in phrases if phrase)
         edge = (r"(?<!\w)(?:", r")(?!\w)") if options.whole else ("(?:", ")")
         self._pattern = re.compile(found.join(edge), 0 if options.case_sensitive else re.IGNORECASE)
-        self._longest = max(len(" ".join(phrase)) + 8 * len(phrase) for phrase in phrases) + 1
+        self.reach = max(len(" ".join(phrase)) + 8 * len(phrase) for phrase in phrases) + 1
         self._label = options.label or options.kind
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
@@ -42,4 +42,4 @@ class Words(LocalCheck):
 
     def open_from(self, text: str) -> int:
         """Return where the longest phrase, and what follows it, may begin."""
-        return max(0, len(text) - self._longest)
+        return max(0, len(text) - self.reach)
