@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from gateway.config.server import Stores
@@ -13,6 +14,7 @@ from gateway.middleware.ports import Offline, Ports
 from gateway.stores.registry import (
     Spawn,
     log_in_as,
+    open_cache,
     open_counters,
     open_ledger,
     open_opaque,
@@ -29,7 +31,7 @@ _Loop = Callable[[], Coroutine[Any, Any, None]]
 
 
 class State:
-    """Counters, ledger, receipts, sealed state and leases of probes, opened once.
+    """Counters, ledger, receipts, sealed state, leases of probes and cached answers, opened once.
 
     Nothing is asked before the first request.
     """
@@ -43,6 +45,8 @@ class State:
         self.receipts = open_receipts(state, spawn)
         self.opaque = open_opaque(state, spawn)
         self.permits = open_permits(state, spawn)
+        self._cached = (_cache_url(stores), _apart(spawn))
+        self.cache = open_cache(*self._cached)
         self.book = LedgerWriter(self.ledger)
         self._settler = Settler(
             self._counters, self.ledger, stores.lease_s, at_once=1 if state == _IN_MEMORY else 64
@@ -65,11 +69,13 @@ class State:
             self._settler,
             self._on_state_down,
             offline=self._offline,
+            cache=self.cache,
         )
 
     def adopt(self, stores: Stores) -> None:
         """Log in to the shared state as a new configuration says; all else stays as it was at the start."""
         log_in_as(*self._watched, stores.state.reveal())
+        log_in_as(*self._cached, _cache_url(stores))
 
     def loops(self) -> Iterable[tuple[_Loop, str]]:
         """Return the work that must not end before the process does, with names."""
@@ -84,11 +90,21 @@ class State:
 
     async def aclose(self) -> None:
         """Let go of connections and files; the work behind has ended by then."""
+        await self.cache.aclose()
         await self.receipts.aclose()
         await self.opaque.aclose()
         await self.permits.aclose()
         await self._counters.aclose()
         await self.ledger.aclose()
+
+
+def _cache_url(stores: Stores) -> str:
+    return (stores.cache or stores.state).reveal()
+
+
+def _apart(spawn: Spawn) -> Spawn:
+    """Return an owner of connections of its own: how the cache fares says nothing of the shared state."""
+    return partial(spawn)
 
 
 @asynccontextmanager

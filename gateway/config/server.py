@@ -29,6 +29,7 @@ STATE_SCHEMES = (
 )
 DATABASE_SCHEMES = ("memory", "sqlite", "postgres", "postgresql")
 _POSTGRES_SCHEMES = DATABASE_SCHEMES[2:]
+CACHE_SCHEMES = (*STATE_SCHEMES, *_POSTGRES_SCHEMES)
 _STORE_HOST = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
 _STORE_HOSTS = rf"{_STORE_HOST}(?:,{_STORE_HOST})*"
 _POSTGRES = re.compile(
@@ -60,6 +61,14 @@ def _state(url: MaskedUrl) -> MaskedUrl:
             "written as %XX",
         )
     return url
+
+
+def _cache(url: MaskedUrl) -> MaskedUrl:
+    if url.scheme in _POSTGRES_SCHEMES:
+        return _database(url)
+    if url.scheme not in STATE_SCHEMES:
+        return _known_scheme(url, CACHE_SCHEMES)
+    return _state(url)
 
 
 def _database(url: MaskedUrl) -> MaskedUrl:
@@ -219,6 +228,11 @@ class Stores(Block):
         "`postgres://USER:PASSWORD@HOST/DATABASE` (also `postgresql`) for several machines, or `memory`. "
         "DATABASE_URL is read when nothing is written and it names one of these.",
         json_schema_extra={"default": "sqlite:gateway.db"},
+    )
+    cache: Annotated[MaskedUrl, AfterValidator(_cache)] | None = Field(
+        default=None,
+        description="Answers of the semantic cache: any address as for `state`, or a Postgres as for `database`. "
+        "They are kept where `state` is when nothing is written.",
     )
     lease_s: float = Field(
         default=60,

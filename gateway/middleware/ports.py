@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters, Hold
 from gateway.core.latency import Latencies
 from gateway.core.ledger import Ledger
@@ -57,3 +58,4 @@ class Ports:
     repeats: RepeatBudgets = field(default_factory=RepeatBudgets)
     latencies: Latencies = field(default_factory=Latencies)
     offline: Offline | None = None
+    cache: CacheStore | None = None

@@ -4,12 +4,14 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
+from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters
 from gateway.core.errors import StoreError
 from gateway.core.ledger import Ledger
 from gateway.core.ports import KeyStore, OpaqueStore
 from gateway.core.probing import LocalPermits, ProbePermits
 from gateway.core.receipts import Receipts
+from gateway.stores.cache_memory import MemoryCache
 from gateway.stores.keys import MemoryKeys, SqliteKeys
 from gateway.stores.ledger import MemoryLedger, SqliteLedger
 from gateway.stores.memory import MemoryCounters
@@ -100,6 +102,13 @@ PERMITS: dict[str, Callable[[str, Spawn], ProbePermits]] = {
     **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_permits),
 }
 
+CACHES: dict[str, Callable[[str, Spawn], CacheStore]] = {
+    "memory": lambda _, __: MemoryCache(),
+    **dict.fromkeys(
+        (scheme for scheme in COUNTERS if scheme != "memory"), lambda _, __: MemoryCache()
+    ),
+}
+
 
 def open_counters(url: str, spawn: Spawn) -> Counters:
     """Open the counters at a state address; raises StoreError for an unknown kind.
@@ -134,7 +143,7 @@ def watch_state(url: str, spawn: Spawn, watcher: Watcher) -> None:
 
 def log_in_as(url: str, spawn: Spawn, new: str) -> None:
     """Let what was opened at a state address with this `spawn` use the login of `new` when it connects anew."""
-    if url.partition(":")[0] != "memory":
+    if url.partition(":")[0] in COUNTERS.keys() - {"memory"}:
         from gateway.stores.redis import client
 
         client.log_in_as(url, spawn, new)
@@ -162,6 +171,14 @@ def open_permits(url: str, spawn: Spawn) -> ProbePermits:
     if scheme not in PERMITS:
         raise StoreError("state_unavailable", detail=f"leases are not kept in {scheme}")
     return PERMITS[scheme](url, spawn)
+
+
+def open_cache(url: str, spawn: Spawn) -> CacheStore:
+    """Open the cache of answers at an address; as `open_counters`."""
+    scheme = url.partition(":")[0]
+    if scheme not in CACHES:
+        raise StoreError("state_unavailable", detail=f"answers are not kept in {scheme}")
+    return CACHES[scheme](url, spawn)
 
 
 def open_keys(url: str) -> KeyStore:
