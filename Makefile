@@ -9,13 +9,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 $$(cat $(VENV)/.pip) install --quiet
 ARGS ?=
+TWO := -n 2 --dist loadgroup
+FORMATS := tests/unit/dialects
 
 # The cheapest per request first. A name may exist and not work (version managers leave such shims), so each is tried.
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python /usr/bin/python3
 WORKS := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?=
 
-.PHONY: help serve test soak coverage check unit lint types layers fix format bench bench-peers lock clean
+.PHONY: help serve test soak coverage check unit unit-formats unit-others lint types layers fix format bench bench-peers lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,8 +25,8 @@ help: ## This list
 serve: $(VENV)/.runtime ## Start the gateway (ARGS="--config PATH --port 4000")
 	@exec $(BIN)/gateway serve $(ARGS)
 
-test: $(VENV)/.dev ## All tests (ARGS="-k name")
-	@exec $(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev ## All tests, two at a time (ARGS="-k name")
+	@exec $(BIN)/python -m pytest $(TWO) $(ARGS)
 
 soak: $(VENV)/.dev ## The long runs at full length: an hour or more (ARGS="-k name")
 	@exec $(BIN)/python -m pytest -m soak -p no:randomly -n 0 $(ARGS)
@@ -36,7 +38,7 @@ coverage: $(VENV)/.dev ## All tests, and the lines and branches that none of the
 	@$(BIN)/coverage report
 
 check: $(VENV)/.dev ## Everything fast, two at a time: format, lint, types, layers, unit tests
-	@$(MAKE) -j 2 $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync) unit types lint layers format
+	@$(MAKE) -j 2 $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync) types unit-others unit-formats lint layers format
 
 fix: $(VENV)/.dev ## Put format and imports right
 	@$(BIN)/ruff format --quiet .
@@ -60,6 +62,13 @@ layers: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	@$(BIN)/python -m pytest -q $(wildcard tests/unit tests/architecture) $(ARGS)
+
+# The same in two halves: two runs at once find half of the tests each, two workers of one run find all of them twice.
+unit-formats: $(VENV)/.dev
+	@$(BIN)/python -m pytest -q $(FORMATS) $(ARGS)
+
+unit-others: $(VENV)/.dev
+	@$(BIN)/python -m pytest -q $(wildcard tests/unit tests/architecture) $(FORMATS:%=--ignore=%) $(ARGS)
 
 bench: $(VENV)/.dev ## Measure this gateway
 	@exec $(BIN)/python -m benchmarks $(ARGS)

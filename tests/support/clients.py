@@ -82,9 +82,13 @@ def _script(client: Client) -> Path:
     if not client.is_node:
         return script
     # Node looks for packages beside the script.
+    folder = _folder(client)
     for name in (client.script, "cases.mjs"):
-        (_folder(client) / name).write_bytes((_SCRIPTS / name).read_bytes())
-    return _folder(client) / client.script
+        # Whole at any moment: another process may be reading it.
+        fresh = folder / f"{name}.{os.getpid()}"
+        fresh.write_bytes((_SCRIPTS / name).read_bytes())
+        fresh.replace(folder / name)
+    return folder / client.script
 
 
 def _folder(client: Client) -> Path:

@@ -21,8 +21,11 @@ CLIENTS = (
     Client("litellm", "with_litellm.py", ("litellm==1.110.2",)),
     Client("node", "with_openai.mjs", ("openai@7.59.0",)),
 )
+# One process runs all cases of a client, so that each is started once.
 CASES = [
-    pytest.param(client, case, id=f"{client.name}-{case}")
+    pytest.param(
+        client, case, id=f"{client.name}-{case}", marks=pytest.mark.xdist_group(client.name)
+    )
     for client in CLIENTS
     for case in cases_of(client)
 ]
