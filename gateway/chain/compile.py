@@ -112,6 +112,7 @@ class Compiler:
             keys=tuple(self._key(name, entry, row, base_url, secret) for secret in secrets),
             dialect=TARGETS[row.dialect or "openai_chat"],
             rules=rules,
+            fetches=entry.fetch_pictures,
             hidden_rules=replace(rules, hide_usage=True),
             status_map={int(http): Status[word] for http, word in entry.status_map.items()},
             health_of=partial(

@@ -42,8 +42,8 @@ class Key:
 class Account:
     """A configured provider: its row, its credentials, its limits. `name` is the operator's name for it.
 
-    `dialect` reads its errors. `health_of` returns what is known of one of its configured models, `names` of those
-    that callers name.
+    `dialect` reads its errors. `fetches`: pictures by address are got for it. `health_of` returns what is known of
+    one of its configured models, `names` of those that callers name.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Account:
     hidden_rules: StreamRules
     status_map: Mapping[int, Status]
     tariff: Tariff = NO_TARIFF
+    fetches: bool = False
     health_of: Callable[[str], TargetHealth] = TargetHealth
     names: Names = field(default_factory=Names)
 

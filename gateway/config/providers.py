@@ -154,6 +154,11 @@ class Provider(Block):
         default=None, description="Outgoing proxy; needs `transport: httpx`."
     )
     http2: bool = Field(default=False, description="Speak HTTP/2; needs `transport: httpx`.")
+    fetch_pictures: bool = Field(
+        default=False,
+        description="Get pictures that callers give by their address, where this provider takes only data: "
+        "https alone, never from private networks, 8 MB and 5 s at the most.",
+    )
     max_event_bytes: Count = Field(
         default=1_048_576, description="Largest single event of a stream."
     )
@@ -173,8 +178,8 @@ class Provider(Block):
     role_arn: Text | None = Field(default=None, description="Role to take on (Bedrock).")
     dialect: Dialect | None = Field(
         default=None,
-        description="The format in which every question is put to it, whatever its kind usually speaks: for servers "
-        "that know one alone, and models that are offered by one alone.",
+        description="The format in which every question is put to it, whatever its kind usually speaks: for "
+        "servers that know one alone, and models that are offered by one alone.",
     )
     profile: Text | None = Field(default=None, description="Profile of AWS's own files (Bedrock).")
     access_key_id: ProviderSecret | None = Field(

@@ -1,5 +1,7 @@
 """Plans requests to targets that do not speak the caller's format; what is sealed for a model is put back (K32)."""
 
+import asyncio
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -9,11 +11,14 @@ from gateway.core import clock, codec
 from gateway.core.answer import Answer
 from gateway.core.call import Run
 from gateway.core.errors import InputError
+from gateway.core.message import Image, Prompt
 from gateway.core.ports import OpaqueStore
 from gateway.dialects.base import Dialect
 from gateway.dialects.defaults import with_defaults
 from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
+from gateway.dialects.fit.media import urls_to_fetch, with_fetched
+from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.opaque import restore, sealed_of, wanted
 from gateway.dialects.registry import CALLERS, FOREIGN_SEALS, TARGETS
@@ -24,7 +29,9 @@ from gateway.dialects.translation import write
 from gateway.dialects.wires import WIRES, Wire, Wrapping
 from gateway.engine.outgoing import JSON, JsonOriginal, Original, Outgoing
 from gateway.upstream.client import Headers
+from gateway.upstream.fetch import fetch_picture
 
+_MOST_PICTURES = 16
 _SEAL = b"encrypted_content"
 _TRUE, _FALSE = codec.raw(True), codec.raw(False)
 _SEALED_S = 86_400.0
@@ -80,12 +87,29 @@ async def plan(
     if ids:
         found = await opaque.get_many(run.tenant, ids)
         prompt = restore(prompt, found, target.account.name, notes)
+    prompt = await _fetch(run, target, prompt, grammar)
     written = write(prompt, caller, side, facts, grammar, told, notes)
     side_path = side.path(replace(facts, tools=True) if prompt.tools else facts)
     body, path = _finish(run, target, facts, wire, written.fields, side_path)
     warn(run, notes.warnings)
     headers = target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)
+
+
+async def _fetch(run: Run, target: Target, prompt: Prompt, grammar: Grammar) -> Prompt:
+    """Get the pictures that this target takes only as data, where the operator allows it."""
+    urls = urls_to_fetch(prompt, grammar) if target.account.fetches else ()
+    if not urls:
+        return prompt
+    if len(urls) > _MOST_PICTURES:
+        message = f"At most {_MOST_PICTURES} pictures are fetched for one request."
+        raise InputError("invalid_request", message)
+    found = await asyncio.gather(*(fetch_picture(url, run.deadline) for url in urls))
+    pictures = {
+        url: Image(media_type=kind, data=b64encode(data).decode())
+        for url, (kind, data) in zip(urls, found, strict=True)
+    }
+    return with_fetched(prompt, pictures)
 
 
 async def keep(run: Run, target: Target, answer: Answer, opaque: OpaqueStore) -> None:

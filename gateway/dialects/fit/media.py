@@ -97,6 +97,27 @@ def urls_to_fetch(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:
     return tuple(url for url in dict.fromkeys(_urls(parts)) if not _is_own(url, grammar))
 
 
+def with_fetched(prompt: Prompt, fetched: Fetched) -> Prompt:
+    """Return a prompt with pictures in the place of their addresses."""
+    messages = tuple(
+        codec.replace(message, parts=_filled(message.parts, fetched)) for message in prompt.messages
+    )
+    return codec.replace(prompt, messages=messages)
+
+
+def _filled(parts: tuple[Part, ...], fetched: Fetched) -> tuple[Part, ...]:
+    filled: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolResult):
+            filled.append(codec.replace(part, parts=_filled(part.parts, fetched)))
+        elif isinstance(part, Image) and part.url in fetched:
+            got = fetched[part.url]
+            filled.append(codec.replace(part, url="", data=got.data, media_type=got.media_type))
+        else:
+            filled.append(part)
+    return tuple(filled)
+
+
 def _a_picture() -> str:
     return "image"
 
