@@ -19,7 +19,7 @@ from gateway.middleware.semantic_cache.words.lexicon import (
     WH,
     words,
 )
-from gateway.middleware.semantic_cache.words.reading import starts_with
+from gateway.middleware.semantic_cache.words.phrases import Phrases
 from gateway.middleware.semantic_cache.words.stems import stem
 
 
@@ -31,12 +31,7 @@ class Act(NamedTuple):
     capitals: frozenset[str]
 
 
-def _rows(text: str) -> tuple[tuple[str, ...], ...]:
-    rows = [tuple(row.split()) for row in text.strip().split("\n")]
-    return tuple(sorted(rows, key=len, reverse=True))
-
-
-_HOW: Final = _rows("""
+_HOW: Final = Phrases.of("""
 how do i
 how can i
 how could i
@@ -88,7 +83,7 @@ i need to know how to
 i would like to know how to
 steps to
 """)
-_MAY: Final = _rows("""
+_MAY: Final = Phrases.of("""
 can i
 could i
 may i
@@ -102,7 +97,7 @@ would i be able to
 would it be possible to
 will i be able to
 """)
-_ORDER: Final = _rows("""
+_ORDER: Final = Phrases.of("""
 can you
 could you
 would you
@@ -144,6 +139,7 @@ _NEEDS_NOUN: Final = {
     ("could", "i", "have"),
 }
 _NO_ORDER: Final = words("be have ever still also do not already always feel like want need know think")
+_NO_NOUN: Final = SUBJECTS | {"to", "you"}
 _NOUNY: Final = ARTICLES | words("some more less another my")
 
 
@@ -153,11 +149,11 @@ def _without_courtesy(lower: list[str], written: list[str]) -> tuple[list[str], 
     while start < end:
         word = lower[start]
         after = lower[start + 1] if start + 1 < end else ""
-        phrase = next((row for row in OPENING_PHRASES if starts_with(lower[start:end], row)), None)
+        phrase = OPENING_PHRASES.length(lower, start)
         if word in {",", ":", ";"}:
             start += 1
-        elif phrase is not None:
-            start += len(phrase)
+        elif phrase and start + phrase <= end:
+            start += phrase
         elif word in BARE_OPENERS or (word in OPENERS and after in {"", ",", ":"}):
             start += 1
         elif word in ASSISTANTS and (after == "," or after == ":" or _opens(lower, start, end)):
@@ -168,9 +164,9 @@ def _without_courtesy(lower: list[str], written: list[str]) -> tuple[list[str], 
             break
     while end > start:
         word = lower[end - 1]
-        phrase = next((row for row in CLOSING_PHRASES if tuple(lower[start:end][-len(row) :]) == row), None)
-        if phrase is not None:
-            end -= len(phrase)
+        phrase = CLOSING_PHRASES.length(lower[start:end][::-1])
+        if phrase:
+            end -= phrase
         elif word in CLOSERS or word in {",", ":", ";"} or (word in ASSISTANTS and end - start > 2):
             end -= 1
         else:
@@ -205,12 +201,11 @@ def read_act(lower: list[str], written: list[str], *, asks: bool) -> Act:
     names = _names(lower, written)
     lower, written = _without_courtesy(lower, written)
     lower, written = _tidy(lower, written)
-    for frame in TELLING:
-        if starts_with(lower, frame) and len(lower) > len(frame):
-            after = lower[len(frame)]
-            if after in WH or after in {"if", "whether"}:
-                lower = lower[len(frame) + (after in {"if", "whether"}) :]
-                break
+    frame = TELLING.length(lower)
+    if frame and len(lower) > frame:
+        after = lower[frame]
+        if after in WH or after in {"if", "whether"}:
+            lower = lower[frame + (after in {"if", "whether"}) :]
     lower, moved = _fronted(lower)
     name, rest = _act_of(lower, asks=asks)
     if moved:
@@ -230,24 +225,22 @@ def _fronted(lower: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _act_of(lower: list[str], *, asks: bool) -> tuple[str, list[str]]:
-    for row in _HOW:
-        if starts_with(lower, row) and len(lower) > len(row):
-            rest = lower[len(row) :]
-            return ("how", _verb_first(rest)) if rest[0] not in AUXILIARIES else ("ask", lower)
-    for row in _ORDER:
-        if not starts_with(lower, row) or len(lower) == len(row):
+    how = _HOW.length(lower)
+    if how and len(lower) > how:
+        rest = lower[how:]
+        return ("how", _verb_first(rest)) if rest[0] not in AUXILIARIES else ("ask", lower)
+    for length in _ORDER.every(lower):
+        rest = lower[length:]
+        if not rest:
             continue
-        after = lower[len(row)]
-        if row in _NEEDS_NOUN:
-            if after in _NOUNY or after not in SUBJECTS | {"to", "you"} and not asks and row[0] == "i":
-                return "do", lower[len(row) :]
-            continue
-        if row[-1] in {"you", "please"} and after in _NO_ORDER:
-            continue
-        return "do", _verb_first(lower[len(row) :])
-    for row in _MAY:
-        if starts_with(lower, row) and len(lower) > len(row):
-            return "may", lower[len(row) :]
+        if tuple(lower[:length]) in _NEEDS_NOUN:
+            if rest[0] in _NOUNY or (rest[0] not in _NO_NOUN and not asks and lower[0] == "i"):
+                return "do", rest
+        elif lower[length - 1] not in {"you", "please"} or rest[0] not in _NO_ORDER:
+            return "do", _verb_first(rest)
+    may = _MAY.length(lower)
+    if may and len(lower) > may:
+        return "may", lower[may:]
     first = lower[0] if lower else ""
     if first in WH or first in AUXILIARIES:
         return "ask", lower

@@ -180,6 +180,10 @@ def _dated(tokens: Sequence[str]) -> list[str]:
     settled: list[str] = []
     at = 0
     while at < len(tokens):
+        if not tokens[at][:1].isdigit() and tokens[at] not in MONTHS and tokens[at][:1] != "#":
+            settled.append(tokens[at])
+            at += 1
+            continue
         for reader in (_clock, _calendar):
             value, length = reader(tokens, at)
             if length:

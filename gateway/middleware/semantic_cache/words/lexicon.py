@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from gateway.middleware.semantic_cache.words.phrases import Phrases
+
 
 def words(text: str) -> frozenset[str]:
     """Split a table written as plain words."""
@@ -33,7 +35,7 @@ PREPOSITIONS: Final = words(
     " before after since until till about against of off out up down near behind beside beyond within across"
     " along around past per than as via toward towards"
 )
-NEGATIONS: Final = words("not no never without none nobody nothing neither nor nowhere cannot hardly")
+NEGATIONS: Final = words("not no never without none nobody nothing neither nor nowhere cannot hardly non")
 FUNCTION: Final = (
     ARTICLES
     | WH
@@ -60,76 +62,71 @@ BARE_OPENERS: Final = words("so hi hello hey hiya um uh erm please pls plz kindl
 ASSISTANTS: Final = words("alexa siri cortana google bixby jarvis olly pda assistant computer")
 CLOSERS: Final = words("please pls plz thanks cheers thx ty kindly ta")
 
-OPENING_PHRASES: Final = tuple(
-    tuple(row.split())
-    for row in (
-        "just wondering",
-        "i was just wondering",
-        "i was wondering",
-        "i am wondering",
-        "quick question",
-        "quick one",
-        "a quick question",
-        "just a quick question",
-        "silly question",
-        "silly question but",
-        "stupid question but",
-        "one more thing",
-        "one more question",
-        "sorry to bother you",
-        "sorry to bother you but",
-        "good morning",
-        "good afternoon",
-        "good evening",
-        "by the way",
-        "out of interest",
-        "out of curiosity",
-        "excuse me",
-        "hi there",
-        "hello there",
-        "hey there",
-        "thank you",
-    )
+OPENING_PHRASES: Final = Phrases.of("""
+just wondering
+i was just wondering
+i was wondering
+i am wondering
+quick question
+quick one
+a quick question
+just a quick question
+silly question
+silly question but
+stupid question but
+one more thing
+one more question
+sorry to bother you
+sorry to bother you but
+good morning
+good afternoon
+good evening
+by the way
+out of interest
+out of curiosity
+excuse me
+hi there
+hello there
+hey there
+thank you
+""")
+CLOSING_PHRASES: Final = Phrases(
+    line.split()[::-1]
+    for line in """
+thank you
+thank you very much
+thank you so much
+thanks a lot
+thanks so much
+many thanks
+thanks in advance
+thank you in advance
+if you please
+any ideas
+please help
+""".strip().splitlines()
 )
-CLOSING_PHRASES: Final = tuple(
-    tuple(row.split())
-    for row in (
-        "thank you",
-        "thank you very much",
-        "thank you so much",
-        "thanks a lot",
-        "thanks so much",
-        "many thanks",
-        "thanks in advance",
-        "thank you in advance",
-        "if you please",
-        "any ideas",
-        "please help",
-    )
-)
-TELLING: Final = tuple(
-    tuple(row.split())
-    for row in (
-        "can you tell me",
-        "could you tell me",
-        "can you please tell me",
-        "could you please tell me",
-        "will you tell me",
-        "would you tell me",
-        "please tell me",
-        "tell me",
-        "do you know",
-        "i want to know",
-        "i need to know",
-        "i would like to know",
-        "let me know",
-        "i was wondering",
-        "any idea",
-        "can you let me know",
-        "could you let me know",
-        "do you happen to know",
-    )
-)
+"""Written backwards: they are looked for from the end."""
+TELLING: Final = Phrases.of("""
+can you tell me
+could you tell me
+can you please tell me
+could you please tell me
+will you tell me
+would you tell me
+please tell me
+tell me
+do you know
+i want to know
+i need to know
+i would like to know
+let me know
+i was wondering
+any idea
+can you let me know
+could you let me know
+do you happen to know
+""")
 """A frame around a question; dropped only where a question word follows."""
 
 CONTRACTIONS: Final = pairs(

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway.middleware.semantic_cache.words.lexicon import (
@@ -152,8 +151,3 @@ def sentences(text: str) -> list[Sentence]:
     if lower:
         found.append(Sentence(lower, written, False))
     return found
-
-
-def starts_with(row: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Tell whether a row of tokens begins with a phrase."""
-    return tuple(row[: len(phrase)]) == tuple(phrase)

@@ -134,7 +134,7 @@ _PHRASES: Final = {
     ("lots", "of"): "many",
 }
 _ALIKE: Final = {"u.s.a.": "u.s.", "usa": "u.s.", "us.": "u.s.", "u.k.": "uk", "setup": "setup", "&": "and", "%": "percent"}
-MERGED: Final = _PHRASES
+_STARTS: Final = frozenset(row[0] for row in _PHRASES)
 _LONGEST: Final = 3
 
 
@@ -145,6 +145,8 @@ def shared_word(word: str) -> str:
 
 def merge_phrases(tokens: list[str]) -> list[str]:
     """Replace known phrases, written in stems, by one token each."""
+    if _STARTS.isdisjoint(tokens):
+        return tokens
     merged: list[str] = []
     at = 0
     while at < len(tokens):

@@ -1,0 +1,153 @@
+"""What a text says in words, read once and kept with an entry: all that guards and verifier compare."""
+
+import re
+from typing import Final
+
+from gateway.core import codec
+from gateway.middleware.semantic_cache.words import reading
+from gateway.middleware.semantic_cache.words.amounts import DAYS, MONEY, MONTHS, RELATIVE, settle
+from gateway.middleware.semantic_cache.words.canonical import canonical_key
+from gateway.middleware.semantic_cache.words.lexicon import (
+    ARTICLES,
+    FILLERS,
+    FUNCTION,
+    GENDERED,
+    MEANING,
+    NEGATIONS,
+    OPENERS,
+    WH,
+    words,
+)
+from gateway.middleware.semantic_cache.words.stems import stem
+from gateway.middleware.semantic_cache.words.synonyms import merge_phrases, shared_word
+
+VERSION: Final = 1
+_NUMBER: Final = re.compile(r"^[-#]?\d|^date-")
+_MEASURES: Final = words(
+    "percent % day week month year hour minute second mile kilometer meter centimeter inch foot yard pound"
+    " kilogram gram ounce ton liter gallon pint cup degree celsius fahrenheit person user seat bedroom night"
+    " km kg cm mm mg ml g gb mb tb kb hz ghz mph kph times page word point star"
+)
+_MARKS: Final = frozenset(",;:()")
+
+
+class Signature(codec.Struct, frozen=True, array_like=True):
+    """The words of one text, settled; small, and read from a store as it was written.
+
+    `words` are all stems in order with groups of synonyms as one; `content` are those that carry content.
+    """
+
+    version: int
+    language: str
+    words: tuple[str, ...]
+    content: tuple[str, ...]
+    numbers: tuple[str, ...]
+    amounts: tuple[str, ...]
+    dates: tuple[str, ...]
+    names: tuple[str, ...]
+    quoted: tuple[str, ...]
+    code: tuple[str, ...]
+    negations: int
+    gendered: tuple[str, ...]
+    meaning: tuple[str, ...]
+    asks: tuple[str, ...]
+    length: int
+    key: str
+
+
+def signature(text: str) -> Signature:
+    """Read a text once; texts beyond the longest that is reworded are read up to it."""
+    text = reading.settle_text(text[: reading.LONGEST])
+    language = reading.language_of(text)
+    code = tuple(sorted(reading.code_parts(text))) if reading.has_code(text) else ()
+    row: list[str] = []
+    names: list[str] = []
+    quoted: list[str] = []
+    for sentence in reading.sentences(text):
+        lower = [word for word in sentence.lower if word not in _MARKS]
+        raws = [raw for word, raw in zip(sentence.lower, sentence.written, strict=True) if word not in _MARKS]
+        names += _names(lower, raws)
+        quoted += [word for word in lower if word[0] == '"']
+        row += settle(lower)
+    return _signed(text, language, row, (tuple(names), tuple(quoted), code))
+
+
+def _names(lower: list[str], raws: list[str]) -> list[str]:
+    letters = [raw for raw in raws if raw[:1].isalpha()]
+    capitals = sum(1 for raw in letters if raw[0].isupper())
+    if len(letters) > 3 and capitals > 0.7 * len(letters):
+        return []
+    return [
+        stem(word)[0]
+        for place, (word, raw) in enumerate(zip(lower, raws, strict=True))
+        if raw[:1].isupper()
+        and (place or word not in FUNCTION)
+        and word not in {"i", "'s"}
+        and word not in FUNCTION
+        and (place or _looks_like_name(raw))
+        and word not in MONTHS
+        and word not in DAYS
+    ]
+
+
+def _looks_like_name(raw: str) -> bool:
+    return len(raw) > 1 and raw.isupper()
+
+
+def _signed(
+    text: str, language: str, row: list[str], parts: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+) -> Signature:
+    stems: list[str] = []
+    for word in row:
+        if word not in FILLERS and word not in OPENERS and word not in ARTICLES:
+            stems.append(word if not word.isalpha() else stem(word)[0])
+    merged = [shared_word(word) for word in merge_phrases(stems)]
+    numbers = tuple(word for word in merged if _NUMBER.match(word) and not word.startswith("date-"))
+    amounts = tuple(
+        f"{word} {_measure(merged, place)}"
+        for place, word in enumerate(merged)
+        if _NUMBER.match(word) and _measure(merged, place)
+    )
+    return Signature(
+        version=VERSION,
+        language=language,
+        words=tuple(merged),
+        content=tuple(word for word in merged if word not in FUNCTION and word != "'s"),
+        numbers=numbers,
+        amounts=amounts,
+        dates=tuple(sorted(_dates(row, merged))),
+        names=parts[0],
+        quoted=parts[1],
+        code=parts[2],
+        negations=sum(1 for word in row if word in NEGATIONS),
+        gendered=tuple(word for word in row if word in GENDERED),
+        meaning=tuple(sorted(word for word in merged if word in MEANING)),
+        asks=tuple(word for word in merged if word in WH),
+        length=len(text),
+        key=canonical_key(text),
+    )
+
+
+def _measure(row: list[str], at: int) -> str:
+    """Return the unit or currency beside a number."""
+    after = row[at + 1] if at + 1 < len(row) else ""
+    if after in MONEY or after in _MEASURES:
+        return MONEY.get(after, after)
+    before = row[at - 1] if at else ""
+    return MONEY.get(before, "") if not before.isalpha() else ""
+
+
+def _dates(row: list[str], merged: list[str]) -> set[str]:
+    found = {word for word in merged if word.startswith("date-")}
+    for place, word in enumerate(row):
+        if word in DAYS:
+            found.add(DAYS[word])
+        elif word in RELATIVE:
+            found.add(word)
+        elif word in MONTHS and word not in {"may", "march", "mar", "jan", "sep", "dec"}:
+            found.add(f"date-{MONTHS[word]}-x")
+        elif word in {"last", "next", "this", "past", "every", "each"} and place + 1 < len(row):
+            after = stem(row[place + 1])[0]
+            if after in {"second", "minute", "hour", "day", "week", "month", "year", "quarter", "weekend", "term"}:
+                found.add(f"{word} {after}")
+    return found
