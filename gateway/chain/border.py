@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine, Generator
+from types import CoroutineType
+from typing import Any, cast
 
 from gateway.core.call import AttemptView, Call
 from gateway.core.errors import GatewayError
@@ -26,8 +27,7 @@ def bounded(name: str, form: str, hook: Any) -> Any:  # noqa: ANN401  hooks of e
         # What stands inside a wrap ends by itself at the deadline, with better words.
         limit = asyncio.timeout_at(call.run.deadline + (_GRACE_S if must else 0.0))
         try:
-            async with limit:
-                found = await hook(call, *more)
+            found = await _within(limit, hook(call, *more))
         except GatewayError:
             raise
         except TimeoutError as error:
@@ -49,8 +49,7 @@ def bounded_attempt(name: str, hook: Any) -> Any:  # noqa: ANN401
     async def run(attempt: AttemptView) -> None:
         limit = asyncio.timeout_at(attempt.run.deadline)
         try:
-            async with limit:
-                await hook(attempt)
+            await _within(limit, hook(attempt))
         except GatewayError:
             raise
         except TimeoutError as error:
@@ -61,6 +60,46 @@ def bounded_attempt(name: str, hook: Any) -> Any:  # noqa: ANN401
             raise _failure(name, error) from error
 
     return run
+
+
+async def _within(limit: asyncio.Timeout, work: Any) -> Any:  # noqa: ANN401
+    """Do some work within a limit; what never waits needs no timer, and most hooks do not."""
+    if type(work) is not CoroutineType:  # any other awaitable
+        async with limit:
+            return await work
+    begun = cast("Coroutine[Any, Any, Any]", work)
+    try:
+        waits_for = begun.send(None)
+    except StopIteration as done:
+        return done.value
+    async with limit:
+        return await _Begun(begun, waits_for)
+
+
+class _Begun:
+    """A coroutine whose first step was taken; awaiting it takes the others."""
+
+    __slots__ = ("_waits_for", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, Any], waits_for: object) -> None:
+        self._work = work
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[object, Any, Any]:
+        work, waits_for = self._work, self._waits_for
+        try:
+            while True:
+                try:
+                    sent = yield waits_for
+                except GeneratorExit:
+                    work.close()
+                    raise
+                except BaseException as error:  # whatever is thrown at it is the work's
+                    waits_for = work.throw(error)
+                else:
+                    waits_for = work.send(sent)
+        except StopIteration as done:
+            return done.value
 
 
 def quiet(name: str, hook: Callable[..., None]) -> Callable[..., None]:
