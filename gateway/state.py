@@ -70,6 +70,7 @@ class State:
             self._on_state_down,
             offline=self._offline,
             cache=self.cache,
+            spawn=self._watched[1],
         )
 
     def adopt(self, stores: Stores) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 from gateway.chain.hooks import levels_of
 from gateway.chain.layers import check_chains
 from gateway.chain.onion import Layer
-from gateway.chain.pending import PENDING, setting_notes
+from gateway.chain.pending import setting_notes
 from gateway.chain.prices import Tariff, tariffs_of
 from gateway.config.chain import When
 from gateway.config.models import Model
 from gateway.config.schema import Tree
 from gateway.core.money import dollars, worst
-from gateway.middleware.registry import KINDS
 
 
 def describe(tree: Tree, tenant: str | None = None, model: str | None = None) -> dict[str, Any]:
@@ -65,11 +64,6 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
                 ],
                 "findings": [
                     f"{finding.rule.result}: {finding}" for finding in builder.findings[name]
-                ],
-                "not_active": [
-                    layer.kind
-                    for layer in tree.chain_of(name)
-                    if layer.kind in PENDING and layer.kind not in KINDS
                 ],
             }
             for name, entry in sorted(tree.tenants.items())
@@ -138,8 +132,6 @@ def render(plan: Mapping[str, Any]) -> str:
         lines.append(f"  chain: {' > '.join(tenant['chain']) or 'none'}")
         lines += map(_layer_line, tenant["layers"])
         lines += [f"    {finding}" for finding in tenant["findings"]]
-        if tenant["not_active"]:
-            lines.append(f"  not active in this version: {_join(tenant['not_active'])}")
     for name, model in plan["models"].items():
         worst_case = model["worst_case_usd"]
         at_most = f", at most ${worst_case} a call" if worst_case else ""

@@ -11,7 +11,6 @@ from gateway.chain.compiled import Chain, nowhere
 from gateway.chain.hooks import check_hooks
 from gateway.chain.onion import Layer
 from gateway.chain.order import REJECT, WARN, Finding, check_order
-from gateway.chain.pending import PENDING
 from gateway.chain.plan import Model
 from gateway.chain.plugin import build_foreign, installed, load_file, load_installed
 from gateway.chain.unpriced import unpriced
@@ -52,7 +51,7 @@ class Chains:
 @cache
 def known_middleware() -> tuple[str, ...]:
     """Return every kind a chain may name; packages are not looked for twice."""
-    return (*KINDS, *(kind for kind in PENDING if kind not in KINDS), *installed())
+    return (*KINDS, *installed())
 
 
 def middleware_rows() -> list[dict[str, Any]]:
@@ -96,14 +95,15 @@ class ChainBuilder:
         for finding in found:
             if finding.rule.result == REJECT:
                 self._complain(finding.entry, str(finding))
-        active = [entry for entry in chain if entry.kind not in PENDING or entry.kind in KINDS]
-        for entry in active:
+        for entry in chain:
             if self.is_apart and entry.kind in KINDS and KINDS[entry.kind].guards:
                 self._complain(entry, _APART.format(entry.id))
-        built = (self.layer(tenant, agent, entry) for entry in active)
+        built = (self.layer(tenant, agent, entry) for entry in chain)
         layers = [layer for layer in built if layer is not None]
-        conditions = {entry.id: entry.when for entry in active}
+        conditions = {entry.id: entry.when for entry in chain}
         join_layers(layers, conditions)
+        for at, layer in enumerate(layers):
+            layer.middleware.inside([(each.middleware, each.guard) for each in layers[at + 1 :]])
         whole = Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
         self.built[name] = whole
         return whole
@@ -245,7 +245,8 @@ def check_chains(tree: Tree) -> ChainBuilder:
     """Build every chain of a tree for its mistakes alone; calls nothing. Raises ConfigError."""
     registry = Registry.create(None)
     try:
-        ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3)
+        nothing = cast("Any", nowhere)
+        ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3, cache=nothing)
         models = {name: Model(name, (), "weighted", None, None, None) for name in tree.models}
         builder = Chains(nowhere, ports).builder(tree, models)
         for name, tenant in tree.tenants.items():

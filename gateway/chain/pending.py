@@ -1,29 +1,11 @@
-"""What configurations may say before this version can do it: taken, and told at the start.
-
-Only middleware that makes answers quicker or likelier is taken. A kind that protects somebody (budget, limits,
-guardrail, ...) is refused: nobody may believe in a guard that is not there.
-"""
+"""What configurations may say before this version can do it: taken, and told at the start."""
 
 from collections.abc import Iterator
 
 from gateway.config.schema import Tree
-from gateway.middleware.registry import KINDS
 
-PENDING = ("semantic_cache",)
-PROTECTING = ("guardrail", "tool_approval")
-
-
-def pending_notes(tree: Tree) -> Iterator[str]:
-    """Yield what the operator must be told about settings and each tenant's chain."""
-    yield from setting_notes(tree)
-    for name in sorted(tree.tenants):
-        kinds = [
-            layer.kind
-            for layer in tree.chain_of(name)
-            if layer.mode != "off" and layer.kind in PENDING and layer.kind not in KINDS
-        ]
-        if kinds:
-            yield f"tenant {name}: not active in this version: {', '.join(kinds)}"
+PROTECTING = ("tool_approval",)
+"""Kinds that are refused with these words where they are not there: nobody may believe in a guard that is not."""
 
 
 def setting_notes(tree: Tree) -> Iterator[str]:

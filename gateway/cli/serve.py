@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway import app
 from gateway.chain.layers import check_chains
-from gateway.chain.pending import pending_notes
+from gateway.chain.pending import setting_notes
 from gateway.cli.keys import make_key
 from gateway.cli.welcome import welcome
 from gateway.config.schema import Tree
@@ -145,7 +145,7 @@ def _is_apart(tree: Tree) -> bool:
 
 def _notes(tree: Tree) -> Iterator[str]:
     yield from tree.notes
-    yield from pending_notes(tree)
+    yield from setting_notes(tree)
     yield from _apart_notes(tree)
     warnings = list(check_chains(tree).warnings())
     yield from warnings[:_SHOWN_WARNINGS]

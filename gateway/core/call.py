@@ -163,6 +163,23 @@ def _anything(model: str) -> bool:
     return True
 
 
+def _no_header(name: bytes) -> bytes | None:
+    del name
+    return None
+
+
+class CacheWish(NamedTuple):
+    """What a caller asks of the cache. `ttl_s` in seconds; `threshold` can only make it stricter.
+
+    `context` is what else of the `gateway` object may change the answer, as it came: it is a part of every key.
+    """
+
+    mode: str = ""
+    ttl_s: float | None = None
+    threshold: float | None = None
+    context: bytes = b""
+
+
 End = Callable[["Run"], None]
 """Called exactly once when a run is over, on every ending; must not raise and must not wait."""
 
@@ -177,7 +194,9 @@ class Run:
     was complete, `head_at`: when the last head of one came. `charges` holds one entry per upstream call that has
     cost anything. `bound`: the most tokens of prompt and answers, where a call that is charged by its size must be
     charged as much as it can have cost, and no more. `may_call`: whether the caller's key opens a model by name.
-    `trace` takes what layers do. `passed` are headers of the caller that go on to providers as they came.
+    `trace` takes what layers do. `passed` are headers of the caller that go on to providers as they came; `header`
+    returns any header of the request. `cache` is what the caller reads in `x-gateway-cache`, `cache_wish` what it
+    asked of the cache in the `gateway` object.
     """
 
     __slots__ = (
@@ -189,6 +208,8 @@ class Run:
         "attempt_hooks",
         "attempts",
         "bound",
+        "cache",
+        "cache_wish",
         "charges",
         "code",
         "deadline",
@@ -198,6 +219,7 @@ class Run:
         "endpoint",
         "first_chunk_at",
         "head_at",
+        "header",
         "headers",
         "key_id",
         "may_call",
@@ -255,6 +277,9 @@ class Run:
         self.charges: list[Charge] = []
         self.bound: tuple[int, int] | None = None
         self.headers: list[tuple[bytes, bytes]] = []
+        self.header: Callable[[bytes], bytes | None] = _no_header
+        self.cache = "off"
+        self.cache_wish: CacheWish | None = None
         self.passed: tuple[tuple[bytes, bytes], ...] = ()
         self.needs: Needs = NOTHING
         self.attempt_hooks: tuple[AttemptHook, ...] = ()

@@ -27,6 +27,7 @@ _TEXT_FIELDS = frozenset({"messages", "input", "prompt"})
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _any = msgspec.json.Decoder(Any).decode
 _encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def split(body: bytes) -> Fields:
@@ -95,6 +96,11 @@ def value_of(field: msgspec.Raw) -> Any:  # noqa: ANN401  the codec is the borde
 def encode(value: object) -> bytes:
     """Encode a value as compact JSON."""
     return _encode(value)
+
+
+def canonical(value: object) -> bytes:
+    """Encode a value as compact JSON with sorted keys, so that equal values are equal bytes."""
+    return _encode_sorted(value)
 
 
 def indented(value: object) -> str:

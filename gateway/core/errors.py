@@ -154,6 +154,12 @@ CODES: dict[str, Code] = {
         "is not known here. Use a new key to repeat it.",
         policy=True,
     ),
+    "not_cached": Code(
+        Status.DEADLINE_EXCEEDED,
+        504,
+        False,
+        "The answer is not in the cache, and the request wants no other.",
+    ),
     "config_invalid": Code(Status.INVALID_ARGUMENT, 400, False, "The configuration is not valid."),
 }
 """Every machine code. The table in docs/api.md is generated from it."""

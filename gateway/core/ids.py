@@ -29,6 +29,11 @@ def new_call_id() -> str:
     return f"call_{_random.getrandbits(96):024x}"
 
 
+def new_entry_id() -> str:
+    """Return a fresh id for a kept answer; it finds it for operators and opens nothing."""
+    return f"ce_{_random.getrandbits(96):024x}"
+
+
 def accepted(value: bytes) -> bool:
     """Tell whether a caller's own id may be used in headers and logs."""
     return _HARMLESS.match(value) is not None

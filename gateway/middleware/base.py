@@ -13,15 +13,15 @@ LEVEL is `request` (once per run), `turn` (once per round of the tool loop) or `
 are nested in the order of the chain, the first outermost. The rules are W-PIPE-1 to 10.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from gateway.config.base import Block
 from gateway.core.call import Call, ModelRef
 from gateway.core.needs import NOTHING, Needs
-from gateway.core.reply import Reply
+from gateway.core.reply import Reply, Whole
 
 if TYPE_CHECKING:
     from gateway.middleware.ports import Ports
@@ -29,6 +29,28 @@ if TYPE_CHECKING:
 LEVELS = ("request", "turn", "model")
 Proceed = Callable[[Call], Awaitable[Reply]]
 """The rest of the chain: inner layers and the model call."""
+
+
+Guard = Callable[[Call], bool]
+"""Whether a layer sees a call at all (`when`)."""
+
+
+@runtime_checkable
+class HitGuard(Protocol):
+    """A layer that judges what a cache outside of it serves in its place (X-2)."""
+
+    @property
+    def guards_hits(self) -> bool:
+        """Whether it wants to."""
+        ...
+
+    async def check_request(self, call: Call) -> None:
+        """Look at the question; raises PolicyError."""
+        ...
+
+    async def check_answer(self, call: Call, reply: Whole) -> Whole:
+        """Look at the answer; raises PolicyError, or returns it without what must not be said."""
+        ...
 
 
 class Options(Block):
@@ -107,6 +129,13 @@ class Middleware:
         """Build from checked options; raises OptionError."""
         self.id = build.id
         self.shadow = build.shadow
+
+    def inside(self, layers: "Sequence[tuple[Middleware, Guard | None]]") -> None:
+        """Take note of the layers inside, outermost first, each with what decides whether it sees a call.
+
+        Called at load, for a layer that may answer in their place.
+        """
+        del layers
 
     def join(self, inner: "Middleware") -> bool:
         """Do the work of the next layer inside too, where both can be done in one step; True when it is taken over.

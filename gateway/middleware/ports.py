@@ -1,8 +1,9 @@
 """What middleware is given of the world outside: ports, made by the composition root."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters, Hold
@@ -10,6 +11,9 @@ from gateway.core.latency import Latencies
 from gateway.core.ledger import Ledger
 from gateway.core.repeats import RepeatBudgets
 from gateway.telemetry.metrics import Metrics
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+"""Starts background work under a name; it ends with the process at the latest."""
 
 
 class Settler(Protocol):
@@ -59,3 +63,4 @@ class Ports:
     latencies: Latencies = field(default_factory=Latencies)
     offline: Offline | None = None
     cache: CacheStore | None = None
+    spawn: Spawn | None = None

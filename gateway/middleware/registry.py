@@ -20,6 +20,7 @@ KINDS: dict[str, Row] = {
     "guardrail": Row("gateway.middleware.guardrail.layer", "Guardrail", guards=True),
     "hedge": Row("gateway.middleware.hedge", "Hedge"),
     "limits": Row("gateway.middleware.limits", "Limits", guards=True),
+    "semantic_cache": Row("gateway.middleware.semantic_cache.layer", "SemanticCache"),
     "retry": Row("gateway.middleware.retry", "Retry"),
 }
 

@@ -5,10 +5,10 @@ A closed list (T-4): an unknown key is refused, and nothing here can change a ta
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 from gateway.core import codec
-from gateway.core.call import Run
+from gateway.core.call import CacheWish, Run
 from gateway.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,14 +19,16 @@ _MAX_TAGS = 32
 _MILLISECONDS = re.compile(rb"0*[1-9][0-9]{0,9}\Z")
 
 
-_UNUSED = codec.Raw(b"null")
+_NULL = b"null"
+_UNUSED = codec.Raw(_NULL)
 
 
 class CacheControl(codec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the caller wishes of the cache; `ttl_s` in seconds."""
+    """What the caller wishes of the cache; `ttl_s` in seconds, `threshold` only ever makes it stricter."""
 
     mode: str | None = None
-    ttl_s: float | None = None
+    ttl_s: Annotated[float, codec.Meta(gt=0)] | None = None
+    threshold: Annotated[float, codec.Meta(gt=0, le=1)] | None = None
 
 
 class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,12 +37,13 @@ class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
     session_id: str | None = None
     user: str | None = None
     tags: tuple[str, ...] | None = None
-    context: dict[str, Any] | None = None
+    context: codec.Raw = _UNUSED
     cache: CacheControl | None = None
     use: codec.Raw = _UNUSED
 
 
 _NONE = Extension()
+_NO_CACHE = CacheControl()
 _decode = codec.Decoder(Extension | None).decode
 _HEADERS = (
     (b"x-gateway-session", "session_id"),
@@ -79,6 +82,12 @@ def note_wish(run: Run, wish: Extension) -> None:
     run.session = wish.session_id or ""
     run.user = wish.user or ""
     run.tags = wish.tags or ()
+    if wish is _NONE:
+        return
+    cache = wish.cache or _NO_CACHE
+    used = (bytes(wish.context), bytes(wish.use))
+    context = b"" if used == (_NULL, _NULL) else codec.encode((wish.context, wish.use))
+    run.cache_wish = CacheWish(cache.mode or "", cache.ttl_s, cache.threshold, context)
 
 
 def _with_headers(wish: Extension, named: Mapping[str, bytes]) -> Extension:
@@ -89,9 +98,15 @@ def _with_headers(wish: Extension, named: Mapping[str, bytes]) -> Extension:
         user=texts.get("user", wish.user),
         tags=tags or wish.tags,
         context=wish.context,
-        cache=CacheControl(mode=texts["cache"]) if "cache" in texts else wish.cache,
+        cache=_with_mode(wish.cache, texts.get("cache")),
         use=wish.use,
     )
+
+
+def _with_mode(wish: CacheControl | None, mode: str | None) -> CacheControl | None:
+    if mode is None:
+        return wish
+    return codec.replace(wish or _NO_CACHE, mode=mode)
 
 
 def _check(wish: Extension) -> Extension:
@@ -104,6 +119,9 @@ def _check(wish: Extension) -> Extension:
     if len(tags) > _MAX_TAGS:
         message = f"At most {_MAX_TAGS} tags."
         raise InputError("invalid_request", message, param="gateway.tags")
+    context = bytes(wish.context)
+    if context != _NULL and not context.startswith(b"{"):
+        raise InputError("invalid_request", "`context` must be an object.", param="gateway.context")
     if wish.cache is not None and wish.cache.mode not in _MODES:
         message = "`mode` is one of on, off, refresh."
         raise InputError("invalid_request", message, param="gateway.cache.mode")

@@ -13,12 +13,11 @@ STREAM: Headers = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
-_CACHE_OFF = (b"x-gateway-cache", b"off")
 _MAX_WARNINGS = 2048
 _NAMED_TWICE = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
 """Where clients read the request's id from a header of another name."""
 _MAX_KNOWN = 4096
-_known: dict[tuple[str, str, tuple[tuple[bytes, bytes], ...]], bytes] = {}
+_known: dict[tuple[str, str, str, tuple[tuple[bytes, bytes], ...]], bytes] = {}
 
 
 def reply_headers(run: Run, own: Headers) -> Block:
@@ -51,13 +50,14 @@ def reply_headers(run: Run, own: Headers) -> Block:
 
 def _fixed(run: Run, own: Headers) -> bytes:
     """Return the lines that are the same for every answer of a target; kept, in bounded number."""
-    key = (run.provider, run.target_model, own if isinstance(own, tuple) else tuple(own))
+    key = (run.provider, run.target_model, run.cache, own if isinstance(own, tuple) else tuple(own))
     block = _known.get(key)
     if block is None:
         names = (run.provider, run.target_model) if run.target_model else (run.provider,)
         label = "/".join(names).encode("ascii", "replace")
         named = ((b"x-gateway-model", label),) if run.provider else ()
-        block = checked_lines((*own, _CACHE_OFF, *named))
+        cache = (b"x-gateway-cache", run.cache.encode())
+        block = checked_lines((*own, cache, *named))
         if len(_known) >= _MAX_KNOWN:
             _known.clear()
         _known[key] = block

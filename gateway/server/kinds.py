@@ -1,6 +1,7 @@
 """What each kind of route does: generate, relay, pass objects on, list models."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import cast
 
 from gateway.chain.plan import Principal
@@ -75,6 +76,7 @@ class Kinds:
         fields = await read_json(exchange, self._body_limit)
         wish = read_extension(exchange, fields)
         note_wish(run, wish)
+        run.header = exchange.header
         run.deadline = read_deadline(exchange, self._request_timeout_s)
         run.asked = match.model or read_model(fields)
         run.stream = run.endpoint in ANSWERED and read_flag(fields, "stream")
@@ -102,7 +104,7 @@ class Kinds:
         return Whole(reply.status, STREAM, events)
 
     async def _stream(self, exchange: Exchange, run: Run, work: Awaitable[Reply]) -> None:
-        headers = reply_headers(run, STREAM)
+        headers = partial(reply_headers, run, STREAM)
         pinger = Pinger(exchange, headers, _dialect(run).ping, self._ping_interval_s)
         try:
             await write_reply(exchange, run, await work, pinger)

@@ -1,6 +1,7 @@
 """Writes replies to the caller: whole, or as a stream with back-pressure and signs of life."""
 
 import asyncio
+from collections.abc import Callable
 
 from gateway.core.call import Run
 from gateway.core.errors import GatewayError
@@ -14,12 +15,15 @@ _PIECE_BYTES = 64 << 10
 class Pinger:
     """Writes a comment into a stream that has been silent for too long; begins the answer if need be (K06).
 
-    One lazy timer per stream: the relay only notes when it wrote.
+    `headers` makes those of the answer, which are only known then. One lazy timer per stream: the relay only notes
+    when it wrote.
     """
 
     __slots__ = ("_exchange", "_headers", "_interval_s", "_loop", "_ping", "_timer", "quiet_since")
 
-    def __init__(self, exchange: Exchange, headers: Block, ping: bytes, interval_s: float) -> None:
+    def __init__(
+        self, exchange: Exchange, headers: Callable[[], Block], ping: bytes, interval_s: float
+    ) -> None:
         self._exchange = exchange
         self._headers = headers
         self._ping = ping
@@ -36,7 +40,7 @@ class Pinger:
         due = self.quiet_since + self._interval_s
         if due <= now:
             if not exchange.started:
-                exchange.start(200, self._headers, length=None)
+                exchange.start(200, self._headers(), length=None)
             if not exchange.congested:
                 exchange.write(self._ping)
             self.quiet_since = now

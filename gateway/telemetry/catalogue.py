@@ -126,6 +126,41 @@ _ROWS = (
         ("guardrail", "stage"),
     ),
     Metric(
+        "gateway_cache_requests_total",
+        _C,
+        "Requests that came to a cache: hit-exact, hit-semantic, miss, off.",
+        ("tenant", "result"),
+    ),
+    Metric(
+        "gateway_cache_misses_total",
+        _C,
+        "Why requests were not answered from the cache: cold, threshold, the guard that refused, volatile, ...",
+        ("tenant", "reason"),
+    ),
+    Metric(
+        "gateway_cache_stores_total",
+        _C,
+        "Answers that came to be kept: `kept`, or why they were not (length, tool_calls, size, unavailable, ...).",
+        ("tenant", "result"),
+    ),
+    Metric(
+        "gateway_cache_saved_tokens_total",
+        _C,
+        "Tokens that hits did not cost, by the length of question and answer.",
+        ("tenant", "type"),
+    ),
+    Metric(
+        "gateway_cache_saved_cost_usd_total",
+        _C,
+        "What hits did not cost, by the price of the model's first target.",
+        ("tenant",),
+    ),
+    Metric(
+        "gateway_cache_scope_mismatch_total",
+        _C,
+        "Kept answers that were not what their key said; none of them was served. Anything but 0 is an alarm.",
+    ),
+    Metric(
         "gateway_shadow_verdicts_total",
         _C,
         "What layers in shadow mode would have done: `answer`, `retry`, `fallback`, `hedge`, or the machine "

@@ -11,11 +11,9 @@ import pytest
 
 from gateway.__main__ import _parser
 from gateway.chain.layers import known_middleware
-from gateway.chain.pending import PENDING
 from gateway.cli.commands import known_kinds
 from gateway.config.loader import check
 from gateway.config.server import Server
-from gateway.middleware.registry import KINDS
 from gateway.providers.registry import PROVIDERS
 from gateway.server.limits import ConnectionLimits
 from gateway.telemetry.logs import LogRecord
@@ -71,14 +69,6 @@ def _said_of_limits() -> list[str]:
 @pytest.mark.parametrize("said", _said_of_limits())
 def test_limits_are_those_of_the_code(said: str) -> None:
     assert said in API.read_text(encoding="utf-8")
-
-
-def test_every_middleware_that_is_not_active_is_named() -> None:
-    text = OPERATIONS.read_text(encoding="utf-8")
-
-    later = [kind for kind in PENDING if kind not in KINDS]
-
-    assert [kind for kind in later if f"`{kind}`" not in text] == []
 
 
 def test_every_id_that_the_product_cites_has_a_row() -> None:

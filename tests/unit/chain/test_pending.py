@@ -8,7 +8,7 @@ import pytest
 
 from gateway.chain.explain import describe, render
 from gateway.chain.layers import known_middleware
-from gateway.chain.pending import pending_notes
+from gateway.chain.pending import setting_notes
 from gateway.config.loader import load
 from gateway.config.schema import Tree
 from gateway.core import codec
@@ -48,7 +48,7 @@ def test_a_setting_without_effect_is_named_at_the_start_and_in_the_plan(
     tmp_path: Path, written: dict[str, Any], start: str
 ) -> None:
     tree = tree_of(tmp_path, written)
-    (note,) = pending_notes(tree)
+    (note,) = setting_notes(tree)
 
     assert note.startswith(start)
     assert "\n" not in note
@@ -59,23 +59,17 @@ def test_a_setting_without_effect_is_named_at_the_start_and_in_the_plan(
 def test_what_has_an_effect_or_is_not_written_is_not_named(tmp_path: Path) -> None:
     tree = tree_of(tmp_path, {"telemetry": {"log_bodies": False, "log_level": "debug"}})
 
-    assert list(pending_notes(tree)) == []
+    assert list(setting_notes(tree)) == []
     assert [line for line in lines(tree) if line.startswith("note: ")] == []
 
 
 def test_a_variable_is_named_like_a_written_setting(tmp_path: Path) -> None:
     tree = tree_of(tmp_path, {}, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318")
 
-    assert [note.partition(":")[0] for note in pending_notes(tree)] == ["telemetry.otlp_endpoint"]
+    assert [note.partition(":")[0] for note in setting_notes(tree)] == ["telemetry.otlp_endpoint"]
 
 
 def test_a_variable_that_was_left_aside_is_named_in_the_plan(tmp_path: Path) -> None:
     tree = tree_of(tmp_path, {}, REDIS_URL="fakeredis://h/0")
 
     assert [note.partition(" ")[0] for note in describe(tree)["notes"]] == ["REDIS_URL"]
-
-
-def test_a_chain_that_is_not_active_is_named(tmp_path: Path) -> None:
-    tree = tree_of(tmp_path, {"defaults": {"chain": ["retry", "semantic_cache"]}})
-
-    assert list(pending_notes(tree)) == ["tenant team: not active in this version: semantic_cache"]

@@ -1,0 +1,65 @@
+"""What is kept and what is not: the checks stand where answers are stored, whatever led there (K22)."""
+
+import re
+from typing import Any
+
+from gateway.core import codec
+from gateway.core.answer import Answer
+from gateway.core.call import Call
+from gateway.core.message import Opaque, Refusal, Text, ToolCall
+from gateway.middleware.semantic_cache import stored
+from gateway.middleware.semantic_cache.fingerprint import Ask
+from gateway.middleware.semantic_cache.options import SemanticCacheOptions
+
+_DEFAULT_TEMPERATURE = 1.0
+
+
+class Admission:
+    """The rules of one cache of a chain."""
+
+    def __init__(self, options: SemanticCacheOptions) -> None:
+        self._max_temperature = options.max_temperature
+        self._after_tools = options.cache_after_tools
+        self._max_bytes = options.max_entry_bytes
+        words = "|".join(re.escape(word) for word in options.volatile)
+        self._volatile = re.compile(rf"\b(?:{words})\b", re.IGNORECASE) if words else None
+
+    def bars(self, call: Call, ask: Ask) -> str:
+        """Say why a request has nothing to do with the cache, "" where it has."""
+        if ask.unpinned:
+            return ask.unpinned
+        if ask.after_tools and not self._after_tools:
+            return "after_tools"
+        if self._max_temperature is not None and _temperature(call) > self._max_temperature:
+            return "temperature"
+        if self._volatile is not None and ask.asked and self._volatile.search(ask.asked):
+            return "volatile"
+        return ""
+
+    def refuses(self, answer: Answer) -> str:
+        """Say why an answer is not kept, "" where it is."""
+        if not answer.choices:
+            return "empty"
+        for choice in answer.choices:
+            if any(isinstance(part, ToolCall) for part in choice.parts):
+                return "tool_calls"
+            if choice.finish != "stop":
+                return choice.finish
+            if any(isinstance(part, (Refusal, Opaque)) for part in choice.parts):
+                return "not_text"
+            if not any(isinstance(part, Text) and part.text for part in choice.parts):
+                return "empty"
+        return "" if stored.keepable(answer) else "not_text"
+
+    def too_large(self, encoded: bytes) -> bool:
+        """Tell whether an answer takes more room than one may."""
+        return len(encoded) > self._max_bytes
+
+
+def _temperature(call: Call) -> float:
+    given: Any = call.get("temperature")
+    if given is None:
+        options = codec.as_object(call.get("options")) or {}
+        given = options.get("temperature")
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return float(given) if is_number else _DEFAULT_TEMPERATURE

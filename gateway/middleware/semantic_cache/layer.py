@@ -1,0 +1,318 @@
+"""The semantic cache: a middleware that answers again what was answered before (W-CACHE-1 to 18).
+
+It stands around the model call; what it serves calls no inner layer, but guardrails inside judge it first (X-2).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from gateway.core import clock, codec
+from gateway.core.answer import Answer, events_of
+from gateway.core.caching import Entry, Pool, Selector
+from gateway.core.call import Call
+from gateway.core.errors import GatewayError, InputError, PolicyError
+from gateway.core.ids import new_entry_id
+from gateway.core.reply import Reply, Whole
+from gateway.dialects.registry import TARGETS
+from gateway.middleware.base import (
+    Build,
+    Guard,
+    HitGuard,
+    Middleware,
+    OptionError,
+    Proceed,
+)
+from gateway.middleware.semantic_cache import stored
+from gateway.middleware.semantic_cache.admission import Admission
+from gateway.middleware.semantic_cache.embedding import Embedder
+from gateway.middleware.semantic_cache.fingerprint import Ask, read_ask
+from gateway.middleware.semantic_cache.flights import Flight, Flights, Told
+from gateway.middleware.semantic_cache.following import Followed, Kept
+from gateway.middleware.semantic_cache.keeper import Down
+from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed
+from gateway.middleware.semantic_cache.options import SemanticCacheOptions, check
+from gateway.middleware.semantic_cache.replay import Replayed, neutral, whole
+from gateway.middleware.semantic_cache.saving import Savings
+from gateway.middleware.semantic_cache.scope import Scoping
+from gateway.middleware.semantic_cache.verify import Verifier
+from gateway.middleware.semantic_cache.wish import Wish, read_wish
+
+_KEPT_ENDPOINTS = frozenset({"chat", "messages", "responses"})
+_OK = 200
+
+
+class _Asked:
+    """One request at the cache, on its way to an answer."""
+
+    __slots__ = ("ask", "call", "missed", "pool", "proceed", "wish")
+
+    def __init__(self, call: Call, proceed: Proceed, ask: Ask, pool: Pool, wish: Wish) -> None:
+        self.call = call
+        self.proceed = proceed
+        self.ask = ask
+        self.pool = pool
+        self.wish = wish
+        self.missed = Missed("cold")
+
+
+class SemanticCache(Middleware):
+    """One cache of a chain."""
+
+    options = SemanticCacheOptions
+    shadows = True
+    reserved = frozenset(SemanticCacheOptions.model_fields) - {"ttl_s", "max_entry_bytes"}
+    summary = "Answers equal and similar questions from what was answered before."
+
+    def __init__(self, options: SemanticCacheOptions, build: Build) -> None:
+        super().__init__(options, build)
+        check(options)
+        store = build.ports.cache
+        if store is None:
+            message = "there is no store for answers (R-8): write stores.state"
+            raise OptionError(message)
+        self._options = options
+        self._store = store
+        self._scoping = Scoping(options)
+        self._admission = Admission(options)
+        self._savings = Savings(build)
+        embedder = Embedder(options, build) if options.semantic else None
+        verifier = Verifier(options, build)
+        self._lookup = Lookup(options, store, embedder, verifier, self._savings.mismatched)
+        self._flights = Flights()
+        self._spawn = build.ports.spawn
+        self._guards: tuple[tuple[HitGuard, Guard | None], ...] = ()
+
+    def inside(self, layers: Sequence[tuple[Middleware, Guard | None]]) -> None:
+        """Take note of the guardrails that a hit would pass by."""
+        self._guards = tuple(
+            (layer, guard)
+            for layer, guard in layers
+            if isinstance(layer, HitGuard) and layer.guards_hits
+        )
+
+    async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
+        """Answer from the cache, or keep what comes back."""
+        run = call.run
+        fields = call.original.fields
+        if call.trip or fields is None or run.endpoint not in _KEPT_ENDPOINTS:
+            return await proceed(call)
+        wish = read_wish(run, self._options.ttl_s)
+        if not (wish.reads or wish.writes):
+            return await self._pass_by(call, proceed, "asked")
+        try:
+            ask = read_ask(call, fields)
+        except (codec.JSONError, UnicodeError, RecursionError):
+            return await self._pass_by(call, proceed, "unreadable")
+        barred = self._admission.bars(call, ask)
+        pool = self._scoping.pool(run, ask.fingerprint)
+        if barred or pool is None:
+            return await self._pass_by(call, proceed, barred or "unscoped")
+        asked = _Asked(call, proceed, ask, pool, wish)
+        if self.shadow:
+            return await self._watch(asked)
+        if self._options.coalesce and wish.reads and wish.writes and not wish.only:
+            return await self._together(asked)
+        return await self._answer(asked, None)
+
+    async def _pass_by(self, call: Call, proceed: Proceed, reason: str) -> Reply:
+        self._savings.missed(call, "off", reason)
+        return await proceed(call)
+
+    async def _watch(self, asked: _Asked) -> Reply:
+        """Look, count and keep as ever, and let the model answer."""
+        found = await self._lookup.look(asked.call, asked.ask, asked.pool, asked.wish)
+        if isinstance(found, Hit):
+            self._savings.shadowed(self.id, found.tier)
+            return await asked.proceed(asked.call)
+        asked.missed = found
+        return await self._ask_model(asked, None)
+
+    async def _together(self, asked: _Asked) -> Reply:
+        """Follow who asks the same already, or lead."""
+        key = (asked.pool.partition, asked.ask.exact)
+        number = 0
+        while (flight := self._flights.find(key)) is not None:
+            reply = await self._follow(asked, flight)
+            if reply is not None:
+                return reply
+            if self._flights.is_last(flight):
+                return await self._answer(asked, None)
+            number = max(number, flight.number + 1)
+        flight = self._flights.lead(key, number)
+        close = partial(self._flights.close, key, flight)
+        reply: Reply | None = None
+        try:
+            reply = await self._answer(asked, flight, close)
+            return reply
+        finally:
+            if not isinstance(reply, Kept):
+                close()
+
+    async def _follow(self, asked: _Asked, flight: Flight) -> Reply | None:
+        """Return the answer of a flight; None when it has failed and nothing of it was told."""
+        call = asked.call
+        flight.followers += 1
+        try:
+            if call.run.stream and not call.run.needs.whole:
+                await flight.more(0, call.run.deadline)
+            else:
+                await flight.end(call.run.deadline)
+            if flight.failed:
+                return None
+            reply = self._followed(call, flight)
+        finally:
+            flight.followers -= 1
+        told = flight.told or Told("hit-exact", ((b"x-gateway-cache-age", b"0"),))
+        call.run.cache = told.cache
+        call.run.headers.extend(told.headers)
+        self._savings.hit(call, told.cache, None)
+        return reply
+
+    def _followed(self, call: Call, flight: Flight) -> Reply | None:
+        try:
+            if call.run.stream and not call.run.needs.whole:
+                return Followed(call, flight)
+            return whole(call, flight.answer(call.run.dialect_name))
+        except InputError:
+            return None
+
+    async def _answer(
+        self, asked: _Asked, flight: Flight | None, close: partial[None] | None = None
+    ) -> Reply:
+        """Serve what is kept; else ask the model and keep what it says."""
+        call = asked.call
+        found = await self._lookup.look(call, asked.ask, asked.pool, asked.wish)
+        if isinstance(found, Hit):
+            served = await self._serve(asked, found, flight)
+            if served is not None:
+                return served
+            found = Missed("unreadable", None)
+        asked.missed = found
+        self._savings.missed(call, "miss", found.reason)
+        if found.is_down:
+            call.run.warn("cache_unavailable: answered without the cache")
+        if asked.wish.only:
+            raise InputError("not_cached")
+        return await self._ask_model(asked, flight, close)
+
+    async def _serve(self, asked: _Asked, hit: Hit, flight: Flight | None) -> Reply | None:
+        """Write a kept answer for this caller; None for one that cannot be read."""
+        call, entry = asked.call, hit.entry
+        run = call.run
+        try:
+            answer = stored.decode(entry.answer, int(clock.wall()))
+            answer = await self._judged(call, entry, answer)
+            if run.stream and not run.needs.whole:
+                reply: Reply = Replayed(call, answer)
+            else:
+                reply = whole(call, answer)
+        except (InputError, codec.JSONError):
+            return None
+        age = max(0, int(clock.wall() - entry.created))
+        named = "hit-exact" if hit.tier == "exact" else "hit-semantic"
+        headers = (
+            (b"x-gateway-cache-age", b"%d" % age),
+            (b"x-gateway-cache-similarity", b"%.4f" % hit.similarity),
+            (b"x-gateway-cache-id", entry.id.encode()),
+        )
+        run.cache = named
+        run.headers.extend(headers)
+        self._savings.hit(call, named, answer)
+        if flight is not None:
+            flight.told = Told(named, headers)
+            flight.add(neutral(events_of(answer)))
+            flight.land()
+        return reply
+
+    async def _judged(self, call: Call, entry: Entry, answer: Answer) -> Answer:
+        """Have the guardrails inside look at the question and at the kept answer; what they refuse is forgotten."""
+        guards = [layer for layer, guard in self._guards if guard is None or guard(call)]
+        if not guards:
+            return answer
+        for layer in guards:
+            await layer.check_request(call)
+        first = reply = whole(call, answer)
+        try:
+            for layer in reversed(guards):
+                reply = await layer.check_answer(call, reply)
+        except PolicyError as error:
+            if error.code == "guardrail_violation":
+                await self._forget(entry)
+            raise
+        if reply is first:
+            return answer
+        changed = TARGETS[call.run.dialect_name].read_whole(reply.body)
+        return codec.replace(changed, id="", created=answer.created, usage=stored.ZERO)
+
+    async def _forget(self, entry: Entry) -> None:
+        try:
+            selector = Selector(entry.pool.tenant, id=entry.id)
+            await self._lookup.ask_store(self._store.delete(selector))
+        except Down:
+            pass  # it is judged again before it is served again
+
+    async def _ask_model(
+        self, asked: _Asked, flight: Flight | None, close: partial[None] | None = None
+    ) -> Reply:
+        """Have the inner layers answer; the answer is kept before its last byte goes out."""
+        call = asked.call
+        before = asked.ask
+        reply = await asked.proceed(call)
+        if not asked.wish.writes or reply.status != _OK:
+            return reply
+        if not isinstance(reply, Whole):
+            keep = partial(self._keep, asked, before)
+            return Kept(call, reply, keep, flight, close or _nothing, self._spawn)
+        try:
+            answer = TARGETS[call.run.dialect_name].read_whole(reply.body)
+        except GatewayError:
+            self._savings.refused("unreadable")
+            return reply
+        if flight is not None:
+            flight.add(neutral(events_of(answer)))
+            flight.land()
+        await self._keep(asked, before, answer)
+        return reply
+
+    async def _keep(self, asked: _Asked, ask: Ask, answer: Answer) -> None:
+        """Keep an answer if it may be kept; never raises for a store that is down (K23)."""
+        call, missed = asked.call, asked.missed
+        reason = self._admission.refuses(answer)
+        if not reason and missed.epoch is None:
+            reason = "unavailable"
+        if reason:
+            self._savings.refused(reason)
+            return
+        data = stored.encode(answer)
+        if self._admission.too_large(data):
+            self._savings.refused("size")
+            return
+        run, now = call.run, clock.wall()
+        vector = missed.vector
+        entry = Entry(
+            id=new_entry_id(),
+            pool=asked.pool,
+            asked=ask.asked or "",
+            exact=ask.exact,
+            canonical=missed.canonical,
+            answer=data,
+            created=now,
+            expires=now + asked.wish.ttl_s,
+            epoch=missed.epoch or 0,
+            embedder=vector.embedder if vector is not None else "",
+            vector=vector.data if vector is not None else b"",
+            model=run.model,
+            agent=run.agent,
+            author=run.key_id,
+            tags=run.tags,
+        )
+        try:
+            kept = await self._lookup.ask_store(self._store.put(entry))
+        except Down:
+            self._savings.refused("unavailable")
+            return
+        self._savings.kept() if kept else self._savings.refused("deleted")
+
+
+def _nothing() -> None:
+    """Close no flight."""
