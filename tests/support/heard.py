@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from tests.support.recordings import events_of
 
@@ -42,6 +42,11 @@ class Heard:
     error: Json | None = None
     complete: bool = False
     stop_sequence: str | None = None
+
+
+def _object(value: object) -> Json:
+    """Return an object, an empty one for anything else."""
+    return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def chat(body: bytes, *, stream: bool) -> Heard:
@@ -91,8 +96,8 @@ def _chat_delta(heard: Heard, said: Mapping[str, Any]) -> None:
 def _chat_usage(heard: Heard, usage: Json | None) -> None:
     if usage:
         heard.input, heard.output = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        heard.cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-        details = usage.get("completion_tokens_details") or {}
+        heard.cached = _object(usage.get("prompt_tokens_details")).get("cached_tokens")
+        details = _object(usage.get("completion_tokens_details"))
         heard.reasoning_tokens = details.get("reasoning_tokens")
 
 
@@ -149,7 +154,7 @@ class _MessagesStream:
             case "message_delta":
                 heard.finish = _STOPS[said["delta"]["stop_reason"]]
                 heard.stop_sequence = said["delta"].get("stop_sequence")
-                told: Json = said.get("usage") or {}
+                told: Json = _object(said.get("usage"))
                 self.usage.update({k: v for k, v in told.items() if v is not None})
             case "message_stop":
                 heard.complete = True
@@ -203,23 +208,9 @@ def _messages_usage(heard: Heard, usage: Json) -> None:
 def responses(body: bytes, *, stream: bool) -> Heard:
     """Read an answer of the Responses API; a stream by its last event, and its deltas beside it."""
     heard = Heard()
-    answer: Json | None = None
-    if not stream:
-        answer = json.loads(body)
-    else:
-        text = ""
-        for event in events_of(body):
-            said = json.loads(event.data)
-            assert event.name == said["type"]
-            if said["type"] == "response.output_text.delta":
-                text += said["delta"]
-            elif said["type"] == "error":
-                heard.error = said
-            elif said["type"] in {"response.completed", "response.incomplete", "response.failed"}:
-                answer = said["response"]
-        if answer is None:
-            heard.text = text
-            return heard
+    answer = _last_response(body, heard) if stream else _object(json.loads(body))
+    if not answer:
+        return heard
     if answer.get("error"):
         heard.error = answer["error"]
         return heard
@@ -227,17 +218,35 @@ def responses(body: bytes, *, stream: bool) -> Heard:
         heard.error = answer
         return heard
     _output(heard, answer["output"])
-    reason = (answer.get("incomplete_details") or {}).get("reason")
+    reason = _object(answer.get("incomplete_details")).get("reason")
     ends = {"max_output_tokens": "length", "content_filter": "content_filter"}
     heard.finish = ends[reason] if reason else ("tool_calls" if heard.calls else "stop")
     heard.complete = answer["status"] in {"completed", "incomplete"}
-    usage = answer.get("usage")
+    usage = _object(answer.get("usage"))
     if usage:
         heard.input, heard.output = usage["input_tokens"], usage["output_tokens"]
-        heard.cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
-        details = usage.get("output_tokens_details") or {}
+        heard.cached = _object(usage.get("input_tokens_details")).get("cached_tokens")
+        details = _object(usage.get("output_tokens_details"))
         heard.reasoning_tokens = details.get("reasoning_tokens")
     return heard
+
+
+def _last_response(body: bytes, heard: Heard) -> Json:
+    """Return the response that a stream ends with; without one what came of its text is noted."""
+    answer: Json = {}
+    text = ""
+    for event in events_of(body):
+        said = _object(json.loads(event.data))
+        assert event.name == said["type"]
+        if said["type"] == "response.output_text.delta":
+            text += said["delta"]
+        elif said["type"] == "error":
+            heard.error = said
+        elif said["type"] in {"response.completed", "response.incomplete", "response.failed"}:
+            answer = said["response"]
+    if not answer:
+        heard.text = text
+    return answer
 
 
 def _output(heard: Heard, items: Iterable[Json]) -> None:
