@@ -100,15 +100,16 @@ class MemoryCounters:
                 return self._verdict(tenant, holds, now_ms, missing=missing)
             for hold in holds:
                 self._lift(own, tenant, hold, now_ms)
-        refused = self._first_full(tenant, holds, amounts)
-        if refused < 0:
+        verdict = self._take_known(tenant, holds, amounts, now_ms)
+        if verdict is None:
+            refused = self._first_full(tenant, holds, amounts)
+            if refused >= 0:
+                return self._verdict(tenant, holds, now_ms, refused=refused)
             self._hold(tenant, holds, amounts, now_ms)
-            kept = tuple(
-                [hold if hold.base is None else hold._replace(base=None) for hold in holds]
-            )
-            lease_ms = self._lease_ms(lease_s)
-            own.reservations[run_id] = _Reservation(kept, amounts, lease_ms, note)
-        return self._verdict(tenant, holds, now_ms, refused=refused)
+            verdict = self._verdict(tenant, holds, now_ms)
+        kept = tuple([hold if hold.base is None else hold._replace(base=None) for hold in holds])
+        own.reservations[run_id] = _Reservation(kept, amounts, self._lease_ms(lease_s), note)
+        return verdict
 
     async def extend(self, tenant: str, run_id: str, amounts: Sequence[int]) -> Verdict:
         """Raise the amounts of a reservation to these totals, all or nothing."""
@@ -136,12 +137,15 @@ class MemoryCounters:
         forget = int(self._elapsed() * _MS) + KEPT_SETTLED_MS
         heapq.heappush(self._forget, (forget, tenant, run_id))
         kept = own.reservations.pop(run_id, None)
+        counters = [self._touch(tenant, hold, now_ms) for hold in holds]
         if kept is not None:
-            for hold, amount in zip(kept.holds, kept.amounts, strict=True):
-                counter = self._touch(tenant, hold, now_ms)
+            held = counters
+            if kept.holds != tuple(holds):
+                held = [self._touch(tenant, hold, now_ms) for hold in kept.holds]
+            for counter, amount in zip(held, kept.amounts, strict=True):
                 counter.held = max(0, counter.held - amount)
-        for hold, amount in zip(holds, actual, strict=True):
-            self._touch(tenant, hold, now_ms).spent += amount
+        for counter, amount in zip(counters, actual, strict=True):
+            counter.spent += amount
         return True
 
     async def renew(self, tenant: str, run_ids: Sequence[str], lease_s: float) -> None:
@@ -224,6 +228,31 @@ class MemoryCounters:
             counter = self._touch(tenant, hold, now_ms)
             counter.spent = max(counter.spent, hold.base)
             counter.lifted_ms = own.since_ms
+
+    def _take_known(
+        self, tenant: str, holds: Sequence[Hold], amounts: Sequence[int], now_ms: int
+    ) -> Verdict | None:
+        """Hold what fits on counters that are there, each named once; None, and nothing done, in any other case.
+
+        So it is nearly always: each counter is then looked up once.
+        """
+        counters = self._counters
+        found = [counters.get((tenant, hold.key, hold.window)) for hold in holds]
+        if len(set(map(id, found))) < len(found):
+            return None
+        used: list[int] = []
+        for counter, hold, amount in zip(found, holds, amounts, strict=True):
+            if counter is None:
+                return None
+            total = counter.spent + counter.held + amount
+            if hold.limit is not None and total > hold.limit:
+                return None
+            used.append(total)
+        for counter, amount in zip(found, amounts, strict=True):
+            if counter is not None:
+                counter.held += amount
+                counter.touched_ms = now_ms
+        return Verdict(-1, tuple(used), now_ms)
 
     def _first_full(
         self,
