@@ -59,7 +59,10 @@ class Entry(codec.Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """An entry and the cosine similarity of its prompt; 1.0 for an exact or canonical one."""
+    """An entry and the cosine similarity of the prompt that was near; 1.0 for an exact or canonical one.
+
+    Of an alias `asked`, `exact` and `canonical` are what it asked itself.
+    """
 
     entry: Entry
     similarity: float
@@ -113,7 +116,10 @@ class CacheStore(Protocol):
         ...
 
     async def put(self, entry: Entry) -> bool:
-        """Keep an entry under its keys and its vector; False when the pool's epoch has moved on."""
+        """Keep an entry under its keys and its vector; False when a delete that means it came after its epoch.
+
+        It lives `expires - created` seconds from then on by the store's clock; put again, no longer than at first.
+        """
         ...
 
     async def alias(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from gateway.core import clock, codec
 from gateway.core.caching import Entry, Found, Looked, Pool, Selector
 from gateway.core.errors import StoreError
-from gateway.stores.marks import Marks, lifetime, selects
+from gateway.stores.entries import FLOAT, lifetime, searchable
+from gateway.stores.marks import Marks, selects
 
 if TYPE_CHECKING:
     from gateway.stores.vectors import Vectors
@@ -21,7 +22,6 @@ MAX_BYTES: Final = 128 << 20
 MAX_REMEMBERED: Final = 10_000
 """Negative entries, and ids that were deleted, of one tenant."""
 _OVERHEAD: Final = 1_000
-_FLOAT: Final = 4
 _SLACK: Final = 16
 _Key = tuple[str, str]
 """A partition, and the key of a prompt within it."""
@@ -247,11 +247,11 @@ class MemoryCache:
         shelf.size += prompt.size
         if prompt.canonical:
             shelf.canonical[key[0], prompt.canonical] = key
-        if prompt.vector and entry.embedder and not len(prompt.vector) % _FLOAT:
+        if searchable(entry.embedder, prompt.vector):
             room = prompt.room = (key[0], entry.embedder, len(prompt.vector))
             vectors = shelf.vectors.get(room)
             if vectors is None:
-                vectors = shelf.vectors[room] = self._vectors(len(prompt.vector) // _FLOAT)
+                vectors = shelf.vectors[room] = self._vectors(len(prompt.vector) // FLOAT)
             vectors.put(exact, prompt.vector)
 
     def _vectors(self, dimension: int) -> "Vectors":

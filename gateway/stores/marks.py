@@ -2,15 +2,10 @@
 
 from collections.abc import Mapping
 
-from gateway.core import codec
-from gateway.core.caching import SCHEMA, Entry, Pool, Selector
+from gateway.core.caching import Entry, Pool, Selector
 
-LONGEST_S = 30 * 86_400
-"""The longest that an entry is kept, whatever it asks for: a mark older than that has nothing left to forbid."""
 MOST = 256
 """Marks of one tenant; with more of them all that was kept before is forgotten instead."""
-
-_entry = codec.Decoder(Entry).decode
 
 
 class Marks:
@@ -63,29 +58,3 @@ def _has_pool(selector: Selector, pool: Pool) -> bool:
 def _means_all(selector: Selector, pool: Pool) -> bool:
     some = selector.id or selector.model or selector.agent or selector.tag
     return not some and _has_pool(selector, pool)
-
-
-def lifetime(entry: Entry) -> float:
-    """Return for how many seconds an entry is kept once the store has taken it; with 0 or less not at all."""
-    return min(entry.expires - entry.created, LONGEST_S)
-
-
-def written(entry: Entry) -> bytes:
-    """Encode all of an entry but its answer and its vector, which are kept beside it as they are."""
-    plain = codec.replace(entry, answer=b"", vector=b"")
-    try:
-        return codec.encode(plain)
-    except UnicodeEncodeError:  # half of a pair, which no encoding has
-        asked = entry.asked.encode("utf-8", "replace").decode()
-        return codec.encode(codec.replace(plain, asked=asked))
-
-
-def read(kept: bytes, answer: bytes, vector: bytes, created: float, expires: float) -> Entry | None:
-    """Decode an entry; None for one that another version wrote."""
-    try:
-        entry = _entry(kept)
-    except codec.JSONError:
-        return None
-    if entry.schema != SCHEMA:
-        return None
-    return codec.replace(entry, answer=answer, vector=vector, created=created, expires=expires)

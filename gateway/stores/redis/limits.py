@@ -10,7 +10,7 @@ class Limits(NamedTuple):
     at once. It is tried again, one attempt at a time, after `pause_s`, then twice as long up to `pause_max_s`, each
     shortened by up to half at random: with `connect_s` less than 300 ms pass between its return and the first
     success. `idle_s`: a connection that was silent this long is asked whether it lives. `waiting`: most calls at
-    once.
+    once. `may_drop`: whether a server that is full may drop what is kept.
     """
 
     command_s: float = 0.075
@@ -20,3 +20,4 @@ class Limits(NamedTuple):
     pause_max_s: float = 0.15
     idle_s: float = 5.0
     waiting: int = 10_000
+    may_drop: bool = False
