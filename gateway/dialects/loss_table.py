@@ -110,6 +110,10 @@ LOSSES: dict[str, Loss] = {
         "has no message of the user where this target needs one; a placeholder was put there",
         "A history that begins with the assistant, or that is nothing but system messages.",
     ),
+    "reply_added": Loss(
+        "follows results of tools, where this target wants words of the assistant; a short reply was put between",
+        "A message behind results of tools that the assistant has not answered, at Mistral.",
+    ),
     "prefill_ended": Loss(
         "ends with the assistant's words, which this target does not continue; it was asked to go on by the user",
         "A history that ends with the assistant, at a target without prefilled answers.",

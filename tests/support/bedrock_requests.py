@@ -69,7 +69,7 @@ def read_prompt(body: Json) -> Prompt:
         sampling=Sampling(
             temperature=inference.get("temperature"),
             top_p=inference.get("topP"),
-            top_k=model_fields.get("top_k"),
+            top_k=model_fields.get("top_k", _object(model_fields, "inferenceConfig").get("topK")),
             stop=tuple(inference.get("stopSequences") or ()),
         ),
         format=_format(output.get("textFormat")),

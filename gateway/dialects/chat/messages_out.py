@@ -65,6 +65,7 @@ class _Writer:
             return
         after_results = bool(self.out) and self.out[-1]["role"] == "tool"
         if self._manner.strict and after_results and message.role != "assistant":
+            self._notes.lost("reply_added", f"messages[{len(self.out)}]")
             self.out.append({"role": "assistant", "content": _BETWEEN})
         role = message.role
         if role == "developer" and not self._manner.developer:

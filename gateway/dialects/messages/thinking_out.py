@@ -41,6 +41,8 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
         limit += reasoning.budget
     effort = _effort(reasoning, traits, notes)
     if not _wanted(prompt, reasoning):
+        if reasoning.effort not in {"", "none"} and not effort:
+            notes.lost("field_unsupported", "effort")
         return Plan(limit, _off(reasoning, traits, notes), effort, thinks=False)
     if prompt.tools and prompt.choice is not None and prompt.choice.mode in {"required", "named"}:
         notes.lost("value_changed", "reasoning")
