@@ -21,7 +21,7 @@ from tests.support.shared import ROOT, absent, lacking
 _CACHE = ROOT / ".cache" / "clients"
 _SCRIPTS = ROOT / "tests" / "system" / "clients"
 _INSTALL_S = 180
-_RUN_S = 50
+_RUN_S = 150
 
 
 @dataclass(frozen=True, slots=True)
