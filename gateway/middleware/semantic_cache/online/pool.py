@@ -1,4 +1,4 @@
-"""When a similar question may be answered from the cache: learned for one pool, and certified, from its own labels."""
+"""When a similar question may be answered from the cache: learned and certified for one pool by its own labels."""
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ class PoolModel:
     def decide(self, features: Features) -> Decision:
         """Decide on a candidate that the guards let pass."""
         learned = self._learned
-        if learned is None or len(features.values) != len(learned.model.slope):
+        if learned is None or features.veto or len(features.values) != len(learned.model.slope):
             return Decision("miss", 0.0, 1.0)
         score = float(learned.model.scores(np.array(features.values)))
         chance = 1.0 / (1.0 + exp(-min(max(score, -_MOST_ODDS), _MOST_ODDS)))
