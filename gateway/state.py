@@ -23,6 +23,7 @@ from gateway.stores.registry import (
     watch_state,
 )
 from gateway.telemetry.metrics import Metrics
+from gateway.upstream.client import Client
 
 _log = logging.getLogger("gateway")
 _DRAIN_S = 2.0
@@ -48,6 +49,7 @@ class State:
         self._cached = (_cache_url(stores), _apart(spawn))
         self.cache = open_cache(*self._cached)
         self.book = LedgerWriter(self.ledger)
+        self._client = Client()
         self._settler = Settler(
             self._counters, self.ledger, stores.lease_s, at_once=1 if state == _IN_MEMORY else 64
         )
@@ -69,6 +71,7 @@ class State:
             self._settler,
             self._on_state_down,
             offline=self._offline,
+            client=self._client,
             cache=self.cache,
             spawn=self._watched[1],
         )
@@ -91,6 +94,7 @@ class State:
 
     async def aclose(self) -> None:
         """Let go of connections and files; the work behind has ended by then."""
+        await self._client.aclose()
         await self.cache.aclose()
         await self.receipts.aclose()
         await self.opaque.aclose()

@@ -1,14 +1,12 @@
 """Middleware that is not the gateway's own: from a file beside the configuration, or from an installed package."""
 
-import importlib.util
-import sys
 import traceback
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from gateway.middleware.base import Build, Middleware, OptionError, Options
+from gateway.middleware.foreign import load_attribute
 
 GROUP = "llm_gateway.middleware"
 """The group of entry points that packages name their middleware in."""
@@ -17,44 +15,7 @@ GROUP = "llm_gateway.middleware"
 def load_file(source: str, folder: Path) -> type[Middleware]:
     """Return the class that `file.py:Name` names, below the folder of the configuration; raises OptionError."""
     name, _, attribute = source.rpartition(":")
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        message = f"{name} is outside the folder of the configuration"
-        raise OptionError(message)
-    if not path.is_file():
-        message = f"there is no file {name} beside the configuration"
-        raise OptionError(message)
-    return _class_of(_module(path), attribute, name)
-
-
-def _module(path: Path) -> ModuleType:
-    """Run a file as a module of a private name; the same file is run once until it changes."""
-    status = path.stat()
-    name = f"gateway_plugin_{abs(hash((str(path), status.st_mtime_ns, status.st_size))):x}"
-    known = sys.modules.get(name)
-    if known is not None:
-        return known
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        message = f"{path.name} cannot be read as Python"
-        raise OptionError(message)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        message = f"{path.name} failed: {type(error).__name__}: {error}"
-        raise OptionError(message) from error
-    return module
-
-
-def _class_of(module: ModuleType, attribute: str, source: str) -> type[Middleware]:
-    found = getattr(module, attribute, None)
-    if found is None:
-        message = f"{source} has no {attribute}"
-        raise OptionError(message)
-    return _checked(found, f"{attribute} of {source}")
+    return _checked(load_attribute(source, folder), f"{attribute} of {name}")
 
 
 def installed() -> tuple[str, ...]:

@@ -66,8 +66,11 @@ _TYPES = {
     "tool_use": "assistant",
     "function_call": "assistant",
     "custom_tool_call": "assistant",
-    "reasoning": "assistant",
+    "reasoning": "reasoning",
+    "thinking": "reasoning",
+    "summary_text": "reasoning",
 }
+_THOUGHTS = frozenset({"reasoning_content", "reasoning", "thinking"})
 _DEEPEST = 200
 _SMALL = 99_999_999
 """Larger numbers among what callers and models name as they like may be those of cards and people."""
@@ -79,7 +82,8 @@ Holder = MutableMapping[str, Any] | list[Any]
 class Leaf:
     """One text. `role`: system, user, assistant, tool, tools, or request for what belongs to nobody.
 
-    `fixed`: others refer to it. `spoken`: neighbours of one role are read on as one text.
+    `fixed`: others refer to it. `spoken`: neighbours of one role and one `group` (an answer may be given in several
+    ways) are read on as one text.
     """
 
     holder: Holder
@@ -88,6 +92,7 @@ class Leaf:
     role: str
     fixed: bool = False
     spoken: bool = False
+    group: int = 0
 
     def set(self, text: str) -> None:
         """Write the text anew."""
@@ -185,6 +190,7 @@ class _Walk:
     def __init__(self, tree: Tree, *, deltas: bool = False) -> None:
         self._tree = tree
         self._deltas = deltas
+        self._group = 0
 
     def go(
         self, holder: Holder, key: str | int, value: object, role: str, *, free: bool, depth: int
@@ -199,6 +205,8 @@ class _Walk:
             elif kind is list:
                 items = cast("list[Any]", value)
                 for place, item in enumerate(items):
+                    if key == "choices":
+                        self._group = place
                     self.go(items, place, item, role, free=free, depth=depth + 1)
             else:
                 part = cast("dict[str, Any]", value)
@@ -247,7 +255,9 @@ class _Walk:
             if inside:
                 self._tree.leaves.append(Leaf(holder, key, inside, role, fixed=True))
             return
-        self._tree.leaves.append(Leaf(holder, key, text, role, key in _LINKS, spoken))
+        if key in _THOUGHTS:
+            role = "reasoning"
+        self._tree.leaves.append(Leaf(holder, key, text, role, key in _LINKS, spoken, self._group))
 
     def take_json(self, holder: Holder, key: str | int, text: str, role: str, depth: int) -> None:
         """Take the texts inside a text that is to be JSON."""

@@ -46,12 +46,13 @@ class CheckFailed(Exception):
 
 
 class About(NamedTuple):
-    """What a check may know of the text: where it stands, in which call, and how many characters came before."""
+    """What a check may know of a text: whose it is, under which name it stands, how many characters came before."""
 
     phase: Phase
     role: str
     call: Call
     before: int = 0
+    key: str = ""
 
 
 class Check(Protocol):
@@ -92,5 +93,6 @@ class CheckKind(Protocol):
     """A kind of check: what it may be told, and how one is made; raises OptionError."""
 
     options: type[CheckOptions]
+    summary: str
 
     def __call__(self, options: Any, build: Build) -> Check: ...  # noqa: ANN401  each kind names its own type

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Protocol
 
+_MEMORY = 32 << 20
+
 
 class Match(Protocol):
     """One match; places count characters."""
@@ -16,6 +18,7 @@ class Pattern(Protocol):
     """A compiled pattern."""
 
     def finditer(self, text: str) -> Iterator[Match]: ...
+    def search(self, text: str) -> Match | None: ...
 
 
 _re2: Any = import_module("re2")
@@ -25,6 +28,7 @@ def compile_pattern(pattern: str) -> Pattern:
     """Compile a pattern; raises ValueError with what is wrong with it."""
     settings = _re2.Options()
     settings.log_errors = False
+    settings.max_mem = _MEMORY
     try:
         compiled: Pattern = _re2.compile(pattern, settings)
     except _re2.error as error:

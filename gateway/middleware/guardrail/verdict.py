@@ -91,7 +91,13 @@ def parts_of(leaves: Sequence[Leaf]) -> list[Part]:
     found: list[Part] = []
     before: Leaf | None = None
     for leaf in leaves:
-        if leaf.spoken and before is not None and before.spoken and before.role == leaf.role:
+        if (
+            leaf.spoken
+            and before is not None
+            and before.spoken
+            and before.role == leaf.role
+            and before.group == leaf.group
+        ):
             found[-1].leaves.append(leaf)
             found[-1].text += leaf.text
         else:
@@ -142,12 +148,13 @@ def _look(
     armed: Armed, parts: Sequence[Part], about: About, verdict: Verdict, masks: Masks | None
 ) -> None:
     look = armed.check.look
-    role = ""
+    role, key = "", ""
     for part in parts:
         leaves = part.leaves
-        if leaves[0].role != role:
-            role = leaves[0].role
-            about = about._replace(role=role)
+        first = leaves[0]
+        if first.role != role or first.key != key:
+            role, key = first.role, str(first.key)
+            about = about._replace(role=role, key=key)
         found = look(part.text, about)
         if len(leaves) > 1:
             found = [*found, *_alone(armed.check, leaves, about)]

@@ -19,6 +19,7 @@ class Length(LocalCheck):
     """Finds what is beyond the longest text that is allowed."""
 
     options = LengthOptions
+    summary = "A text that is longer than it may be."
 
     def __init__(self, options: LengthOptions, build: Build) -> None:
         del build

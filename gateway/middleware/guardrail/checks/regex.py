@@ -28,6 +28,7 @@ class Regex(LocalCheck):
     """Finds every match of one pattern."""
 
     options = RegexOptions
+    summary = "A pattern of the operator's, searched in linear time."
 
     def __init__(self, options: RegexOptions, build: Build) -> None:
         del build

@@ -9,6 +9,7 @@ from gateway.config.base import Some
 from gateway.middleware.base import Build
 from gateway.middleware.guardrail.check import About, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.local import LocalCheck
+from gateway.middleware.guardrail.linear import compile_pattern
 
 
 class WordsOptions(CheckOptions):
@@ -23,6 +24,7 @@ class Words(LocalCheck):
     """Finds every place of every word; blanks between the words of a phrase may be any."""
 
     options = WordsOptions
+    summary = "Words and phrases, whole and in any case."
 
     def __init__(self, options: WordsOptions, build: Build) -> None:
         del build
@@ -32,12 +34,17 @@ class Words(LocalCheck):
         )
         found = "|".join(r"\s{1,8}".join(map(re.escape, phrase)) for phrase in phrases if phrase)
         edge = (r"(?<!\w)(?:", r")(?!\w)") if options.whole else ("(?:", ")")
+        self._trigger = compile_pattern(
+            f"(?:{found})" if options.case_sensitive else f"(?i:{found})"
+        )
         self._pattern = re.compile(found.join(edge), 0 if options.case_sensitive else re.IGNORECASE)
         self.reach = max(len(" ".join(phrase)) + 8 * len(phrase) for phrase in phrases) + 1
         self._label = options.label or options.kind
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every place."""
+        if self._trigger.search(text) is None:
+            return ()
         return [Finding(self._label, m.start(), m.end()) for m in self._pattern.finditer(text)]
 
     def open_from(self, text: str) -> int:
