@@ -126,9 +126,19 @@ class Original:
         """Bytes of the body."""
         return len(codec.join(self.fields))
 
+    @property
+    def form(self) -> None:
+        """JSON is no form."""
+        return
+
     def copy(self) -> "Original":
         """Return one whose fields change on their own."""
         return Original(self.fields.copy())
+
+    def beside(self, path: bytes, fields: codec.Fields) -> "Original":
+        """Return another request, asked in the course of this one."""
+        del path
+        return Original(fields)
 
 
 class Model:

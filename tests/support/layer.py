@@ -46,10 +46,15 @@ class Body:
 
     fields: codec.Fields | None
     size: int = 100
+    form: tuple[bytes, bytes] | None = None
 
     def copy(self) -> "Body":
         """Return a copy whose fields change on their own."""
         return Body(None if self.fields is None else self.fields.copy())
+
+    def beside(self, path: bytes, fields: codec.Fields) -> "Body":
+        """Return another request, asked in the course of this one."""
+        return Body(fields)
 
 
 class Open:
