@@ -107,14 +107,17 @@ class Models:
     async def play(self, peer: Peer) -> None:
         """Answer the requests of one connection."""
         while True:
-            request = await peer.request()
-            body = json.loads(request.body or b"{}")
-            model = str(body.get("model", ""))
-            self.asked.append(Asked(asyncio.get_running_loop().time(), model, request))
-            steps = self._scripts[model]
-            step = steps.pop(0) if len(steps) > 1 else steps[0]
-            if not await _do(peer, step, model, body):
+            if not await self.step(peer, await peer.request()):
                 return
+
+    async def step(self, peer: Peer, request: Request) -> bool:
+        """Answer one request; False when the connection is over."""
+        body = json.loads(request.body or b"{}")
+        model = str(body.get("model", ""))
+        self.asked.append(Asked(asyncio.get_running_loop().time(), model, request))
+        steps = self._scripts[model]
+        step = steps.pop(0) if len(steps) > 1 else steps[0]
+        return await _do(peer, step, model, body)
 
 
 async def _do(peer: Peer, step: Step, model: str, body: Mapping[str, Any]) -> bool:
