@@ -68,6 +68,12 @@ def _redis_cache(url: str, spawn: Spawn) -> CacheStore:
     return RedisCache(url, spawn)
 
 
+def _postgres_cache(url: str, spawn: Spawn) -> CacheStore:
+    from gateway.stores.postgres.cache import PostgresCache
+
+    return PostgresCache(url, spawn)
+
+
 KEYS: dict[str, Callable[[str], KeyStore]] = {
     "memory": lambda _: MemoryKeys(),
     "sqlite": lambda url: SqliteKeys(Path(url.removeprefix("sqlite:"))),
@@ -111,6 +117,7 @@ PERMITS: dict[str, Callable[[str, Spawn], ProbePermits]] = {
 CACHES: dict[str, Callable[[str, Spawn], CacheStore]] = {
     "memory": lambda _, __: MemoryCache(),
     **dict.fromkeys((scheme for scheme in COUNTERS if scheme != "memory"), _redis_cache),
+    **dict.fromkeys(("postgres", "postgresql"), _postgres_cache),
 }
 
 

@@ -13,6 +13,7 @@ from tests.support.caches import (
     WITHOUT_VECTORS,
     Opening,
     address,
+    crowd,
     entry,
     gone,
     ids,
@@ -261,11 +262,15 @@ async def test_the_newest_vector_of_a_prompt_counts(similar: CacheStore, tenant:
 @pytest.mark.contract("W-CACHE-11")
 @pytest.mark.timeout(240)
 async def test_ten_thousand_nearer_entries_of_others_mask_nothing(
-    similar: CacheStore, tenant: str, another: str
+    similar: CacheStore,
+    tenant: str,
+    another: str,
+    store: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Neighbours with the same ids, the same prompts, the same vectors and better ones."""
     own = pool(tenant)
-    mine = await keep(similar, own, embedder="e", vector=vector(0.8))
+    mine = await keep(similar, own, expires=4_600.0, embedder="e", vector=vector(0.8))
     others = [pool(another), pool(tenant, "another session"), pool(tenant, fingerprint="other")]
     epochs = [(await similar.look(each, "x", "")).epoch for each in others]
     await keep_many(
@@ -279,10 +284,13 @@ async def test_ten_thousand_nearer_entries_of_others_mask_nothing(
                 embedder="e",
                 vector=vector(1 - number / 1e6, 1 + number % (DIMENSION - 1)),
                 answer=b"foreign",
+                expires=4_600.0,
             )
-            for number in range(10_000)
+            for number in range(1_000 if store == "postgres" else 10_000)
         ],
     )
+    if store == "postgres":
+        crowd(address(store, request))
 
     [found] = await similar.nearest(own, "e", vector(), 8)
     assert same(found.entry, mine)
@@ -290,7 +298,7 @@ async def test_ten_thousand_nearer_entries_of_others_mask_nothing(
     assert same(await similar.get(tenant, mine.id), mine)
     foreign = await similar.nearest(others[0], "e", vector(), 8)
     assert [each.entry.answer for each in foreign] == [b"foreign"] * 8
-    assert await similar.delete(Selector(another)) in {3334, -1}
+    assert await similar.delete(Selector(another)) in {3334, 3340, -1}
     assert await similar.nearest(others[0], "e", vector(), 8) == []
     assert await ids(similar, own, vector()) == [mine.id]
 

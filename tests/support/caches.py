@@ -11,8 +11,10 @@ import pytest
 
 from gateway.core.caching import CacheStore, Entry, Pool
 from gateway.stores.cache_memory import MemoryCache
+from gateway.stores.postgres.cache import PostgresCache
 from gateway.stores.registry import open_cache
 from tests.support.outgoing import Background
+from tests.support.postgres_server import sql
 from tests.support.redis_server import search_module, shared_server, valkey
 
 STORES = ("memory", "memory+usearch", "redis sets", "redis search", "valkey", "postgres")
@@ -49,7 +51,10 @@ def opened(store: str, url: str) -> Opening:
             yield memory
             return
         background = Background()
-        made = open_cache(url, background.spawn)
+        if store == "postgres":
+            made: CacheStore = PostgresCache(url, background.spawn, read_s=5.0)
+        else:
+            made = open_cache(url, background.spawn)
         try:
             await made.begin()
             yield made
@@ -105,6 +110,19 @@ async def keep_many(cache: CacheStore, entries: list[Entry], at_once: int = 64) 
     """Keep many entries, some at once."""
     for at in range(0, len(entries), at_once):
         assert all(await asyncio.gather(*map(cache.put, entries[at : at + at_once])))
+
+
+def crowd(url: str) -> None:
+    """Copy what is foreign nine times inside Postgres, which takes minutes to be told so much by its own port."""
+    sql(
+        url,
+        "INSERT INTO gateway_cache SELECT tenant, id || n, partition, namespace, scope, value, model, agent, tags, "
+        "written, answer, vector, created, expires FROM gateway_cache, generate_series(1, 9) AS n "
+        "WHERE answer = 'foreign'",
+        "INSERT INTO gateway_cache_prompts SELECT p.tenant, prompt || n, '', space, entry || n, alias, made, "
+        "p.expires, v FROM gateway_cache_prompts AS p JOIN gateway_cache AS e ON e.tenant = p.tenant "
+        "AND e.id = p.entry, generate_series(1, 9) AS n WHERE answer = 'foreign'",
+    )
 
 
 async def ids(

@@ -66,7 +66,7 @@ class RedisCache:
         try:
             self._ways = await offered(self._client)
         except StoreError as error:
-            return f"the cache in Redis does not answer now, and is asked again when it is needed: {error.detail}"
+            return f"the cache in Redis does not answer now and is asked again when it is needed: {error.detail}"
         return f"the cache keeps answers in Redis and {WORDS[self._way]}"
 
     async def look(self, pool: Pool, exact: str, canonical: str) -> Looked:
