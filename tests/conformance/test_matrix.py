@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.matrix import FAILS, PAGE, fill, measure
+from tests.support.matrix import FAILS, PAGE, page
 from tests.support.recordings import folder
 from tests.support.shared import SHARED, absent
+from tests.support.unmatched import RULES
 
 
 @pytest.mark.slow
@@ -17,8 +18,8 @@ def test_the_matrix_is_what_is_measured(tmp_path: Path) -> None:
         absent("../shared with the recordings that the page was measured with")
     if folder() != SHARED / "recordings":
         pytest.skip("the page was measured with other recordings")
-    text = PAGE.read_text(encoding="utf-8")
+    text, measured = page(tmp_path)
 
-    measured = measure(tmp_path)
     assert not [cell for cell, outcomes in measured.items() if FAILS in outcomes]
-    assert text == fill(text, measured), "run python -m tests.support.matrix"
+    assert [rule for rule in RULES if rule not in text] == [], "a rule that explains nothing"
+    assert PAGE.read_text(encoding="utf-8") == text, "run python -m tests.support.matrix"

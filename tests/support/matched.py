@@ -31,13 +31,13 @@ CASES = [(e, caller) for e in KNOWN for caller in FORMATS if not is_native(e, ca
 """Recorded requests, and the callers of other formats."""
 
 
-def ignored(exchange: Exchange, caller: str) -> str:
+def ignored(exchange: Exchange, caller: str) -> list[str]:
     """Return the fields that are not compared: Messages must name a limit where others need none."""
     body: Json = exchange.raw["request"]["body"]
-    names = list(OWNED)
+    names: list[str] = [*OWNED]
     if caller == "messages" and not said_anywhere(body, LIMITS):
         names += [*LIMITS, *(name for name in HOLDERS if not body.get(name))]
-    return "+".join(names)
+    return names
 
 
 def said_anywhere(body: Json, names: tuple[str, ...]) -> bool:
@@ -52,7 +52,7 @@ def configuration(replay: str) -> Json:
     models: Json = {}
     for exchange, caller in CASES:
         name = f"{exchange.id}-{caller}"
-        base = f"{replay}/p/{exchange.provider}/opt/ignore={ignored(exchange, caller)}"
+        base = f"{replay}/p/{exchange.provider}/opt/ignore={'+'.join(ignored(exchange, caller))}"
         providers[name] = exchange.entry(base)
         target = {"provider": name, "model": exchange.model}
         models[f"{exchange.id}@{caller}"] = {"targets": [target]}

@@ -17,17 +17,18 @@ from tests.support.asked import FORMATS, prompt_of, unsayable
 from tests.support.embedded import embedded
 from tests.support.exchanges import Exchange
 from tests.support.heard import PATHS, READERS
-from tests.support.matched import KNOWN, asked_by, is_native, matched
+from tests.support.matched import CASES, KNOWN, asked_by, ignored, is_native, matched
 from tests.support.same import assert_error_told, assert_same
 from tests.support.shared import ROOT
 from tests.support.translated import EXCHANGES, Stage, translated
-from tests.support.unmatched import reason_of
+from tests.support.unmatched import RULES, reasons
 
 Json = dict[str, Any]
 Cells = dict[tuple[str, str, str], list[str]]
 PAGE = ROOT / "docs" / "conformance.md"
 YES, WARNED, REFUSED, NO_WORDS, FAILS = "yes", "warned", "400", "no words", "FAILS"
 _RANKS = (FAILS, REFUSED, WARNED, NO_WORDS, YES)
+_UNSAID = "The caller's format has no words for a part of it."
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _NAMES = {"generateContent": "generateContent", "converse": "Converse", "chat": "chat"}
 _FIRST = ("native", "generateContent", "Converse", "chat")
@@ -153,10 +154,40 @@ def _asked(stage: Stage, exchange: Exchange, caller: str) -> Iterable[tuple[str,
             yield name, REFUSED if answer.status_code == 400 else FAILS
         elif log[-1]["recording"] is not None:
             yield name, YES
-        elif not asked.lost and reason_of(exchange.id, caller) is None:
+        elif not asked.lost and set(_why(exchange, caller, log)) - RULES.keys():
             yield name, FAILS
         else:
             yield name, WARNED if answer.headers.get("x-gateway-warnings") else YES
+
+
+def _why(exchange: Exchange, caller: str, log: list[Json]) -> list[str]:
+    return reasons(exchange, log[-1]["body"], ignored(exchange, caller))
+
+
+def requests(place: Path) -> str:
+    """Return what became of all recorded requests: how many are sent as recorded, and why the others are not."""
+    found: dict[str, list[str]] = {"": [], _UNSAID: []}
+    with matched(place) as stage:
+        for exchange, caller in CASES:
+            asked = asked_by(exchange, caller)
+            if asked is None or asked.lost:
+                found[_UNSAID].append(f"{exchange.id} ({caller})")
+                continue
+            stage.replay.reset()
+            stage.client.post(stage.gateway.url + PATHS[caller], json=asked.body)
+            log = stage.replay.log()
+            same = bool(log) and log[-1]["recording"] is not None
+            why = [""] if same else _why(exchange, caller, log)[:1]
+            for reason in why:
+                found.setdefault(reason, []).append(f"{exchange.id} ({caller})")
+    lines = [
+        "| Requests | Recordings |  |",
+        "|---|---|---|",
+        f"| As recorded | {len(found.pop(''))} | |",
+    ]
+    for reason, cases in sorted(found.items(), key=lambda item: -len(item[1])):
+        lines.append(f"| {reason} | {len(cases)} | {', '.join(cases)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _shows(exchange: Exchange, feature: str) -> bool:
@@ -190,13 +221,22 @@ def _worst(outcomes: list[str]) -> str:
     return f"{word} {len(outcomes)}" if word and word != NO_WORDS else word
 
 
-def fill(text: str, cells: Cells) -> str:
-    """Return the page with its tables written anew."""
-    return _BLOCK.sub(lambda match: match[1] + table(cells, match[2]) + match[4], text)
+def fill(text: str, cells: Cells, asked: str) -> str:
+    """Return the page with its tables written anew; `asked` is the one of requests."""
+
+    def written(match: re.Match[str]) -> str:
+        made = asked if match[2] == "requests" else table(cells, match[2])
+        return match[1] + made + match[4]
+
+    return _BLOCK.sub(written, text)
+
+
+def page(place: Path) -> tuple[str, Cells]:
+    """Measure everything; return the page as it must be, and the outcomes."""
+    cells = measure(place)
+    return fill(PAGE.read_text(encoding="utf-8"), cells, requests(place / "all")), cells
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        PAGE.write_text(
-            fill(PAGE.read_text(encoding="utf-8"), measure(Path(made))), encoding="utf-8"
-        )
+        PAGE.write_text(page(Path(made))[0], encoding="utf-8")

@@ -1,98 +1,100 @@
-"""Recorded requests that the gateway says in other words, by the reason; no entry may match.
+"""Requests that are said in other words than recorded ones, by rules: each difference that changes nothing has one.
 
-What a caller's format has no words for is not listed: `asked.unsayable` tells it.
+What a caller's format has no words for is another matter: `asked.unsayable` tells it.
 """
 
-UNMATCHED: dict[str, frozenset[str]] = {
-    "An empty description of a tool is left out.": frozenset(
-        {
-            "anthropic-messages-thinking-replayed chat",
-            "groq-chat-tool-use-failed messages",
-            "groq-chat-tool-use-failed responses",
-            "openai-chat-json-mode-2 responses",
-            "openai-chat-parallel-tools messages",
-            "openai-chat-parallel-tools responses",
-        }
-    ),
-    "A message of nothing but calls has an empty text, null or no content at all.": frozenset(
-        {
-            "azure-chat-tool-result messages",
-            "azure-chat-tool-result responses",
-            "groq-chat-image-2 messages",
-            "groq-chat-image-2 responses",
-            "groq-chat-tool-result messages",
-            "groq-chat-tool-result responses",
-        }
-    ),
-    'A default is said or left out: `thought: false`, `format: ""`, `prefix: false`, empty reasoning.': frozenset(
-        {
-            "deepseek-chat-reasoning-replayed messages",
-            "deepseek-chat-reasoning-replayed responses",
-            "gemini-stream-error-404 chat",
-            "gemini-stream-error-404 messages",
-            "gemini-stream-error-404 responses",
-            "ollama-native-chat chat",
-            "ollama-native-chat messages",
-            "ollama-native-chat responses",
-            "ollama-native-chat-stream chat",
-            "ollama-native-chat-stream messages",
-            "ollama-native-chat-stream responses",
-            "mistral-chat-file-2 messages",
-            "mistral-chat-file-2 responses",
-        }
-    ),
-    "Messages in `input` say their type or leave it out.": frozenset(
-        {
-            "openai-responses-error-400 chat",
-            "openai-responses-error-400 messages",
-            "openai-responses-incomplete chat",
-            "openai-responses-incomplete messages",
-        }
-    ),
-    "Tools of Responses are strict where nothing is said, those of other formats are not: it is always said.": frozenset(
-        {
-            "openai-responses-parallel-tools chat",
-            "openai-responses-parallel-tools messages",
-            "openai-responses-tool chat",
-            "openai-responses-tool messages",
-            "openai-responses-tool-result-2 chat",
-            "openai-responses-tool-result-2 messages",
-        }
-    ),
-    "The newer of two names of one field is used where a provider knows both, the common one elsewhere.": frozenset(
-        {
-            "gemini-structured chat",
-            "gemini-structured messages",
-            "gemini-structured responses",
-            "llamacpp-chat-stream-tool messages",
-            "llamacpp-chat-stream-tool responses",
-            "ollama-v1-image-tool-result messages",
-            "ollama-v1-image-tool-result responses",
-        }
-    ),
-    "A word is written in capitals.": frozenset(
-        {
-            "gemini-tool-choice-2 chat",
-            "gemini-tool-choice-2 messages",
-            "gemini-tool-choice-2 responses",
-        }
-    ),
-    "The address of a picture stands in an object.": frozenset(
-        {
-            "mistral-chat-image messages",
-            "mistral-chat-image responses",
-        }
-    ),
-    "The cache mark of a message stands at its last part.": frozenset(
-        {
-            "vercel-chat-cache messages",
-        }
-    ),
-}
-"""Cases are `<id> <caller>`."""
+import importlib.util
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from tests.support.exchanges import Exchange
+from tests.support.shared import require_shared
+
+ABSENT = "(absent)"
+Rule = Callable[[str, Any, Any], bool]
+"""Tells whether a difference is of one kind: its place, what was recorded, what is sent."""
+_NAMES = {
+    "max_completion_tokens", "max_tokens", "responseSchema", "responseJsonSchema", "reasoning_content", "reasoning",
+}  # fmt: skip
+_DEFAULTS = ("thought", "prefix", "format", "reasoning_content", "index", "type")
+_USUAL = ("", False, 0, "function", "auto")
 
 
-def reason_of(id_: str, caller: str) -> str | None:
-    """Return why a request cannot match, None where it must."""
-    case = f"{id_} {caller}"
-    return next((reason for reason, cases in UNMATCHED.items() if case in cases), None)
+RENAMED = "Of two names of one field the one is used that the provider knows best."
+
+
+def _last(place: str) -> str:
+    return place.rpartition(".")[2]
+
+
+RULES: Mapping[str, Rule] = {
+    "An empty description of a tool is left out.": lambda place, was, now: (
+        _last(place) == "description" and (was, now) == ("", ABSENT)
+    ),
+    "A message of nothing but calls has an empty text, null or no content at all.": lambda place, was, now: (
+        _last(place) == "content" and was in ("", [], ABSENT) and now in ("", ABSENT)
+    ),
+    "A default is said or left out.": lambda place, was, now: (
+        _last(place) in (*_DEFAULTS, "detail")
+        and ABSENT in (was, now)
+        and (was in _USUAL or now in _USUAL)
+    ),
+    "Messages in `input` say their type or leave it out.": lambda place, was, now: (
+        re.fullmatch(r"input\[\d+\]\.type", place) is not None
+        and {was, now} == {"message", ABSENT}
+    ),
+    "Tools of Responses are strict where nothing is said, others are not: it is always said.": (
+        lambda place, was, now: _last(place) == "strict" and was == ABSENT and now is False
+    ),
+    RENAMED: lambda place, was, now: _last(place) in _NAMES and ABSENT in (was, now),
+    "A word is written in capitals.": lambda place, was, now: (
+        isinstance(was, str) and isinstance(now, str) and was.upper() == now
+    ),
+    "The address of a picture stands in an object.": lambda place, was, now: (
+        _last(place) == "image_url" and now == {"url": was}
+    ),
+    "The cache mark of a message stands at its last part.": lambda place, was, now: (
+        _last(place) == "cache_control" and now == ABSENT
+    ) or (_last(place) == "content" and isinstance(now, list) and "cache_control" in now[-1]),
+}  # fmt: skip
+"""Every kind of difference that changes nothing, by what is the same about it."""
+
+
+@cache
+def _matcher() -> Any:
+    path = require_shared() / "tools" / "replay_upstream.py"
+    spec = importlib.util.spec_from_file_location("replay_upstream", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Matcher({})
+
+
+def reasons(exchange: Exchange, sent: Any, ignored: Iterable[str]) -> list[str]:
+    """Return why a request that was sent is not the recorded one: rules, or the differences that none explains."""
+    path, names = exchange.raw["request"]["path"], set(ignored)
+    found: list[str] = []
+    differences = _matcher().compare(exchange.raw, "POST", path, [], {}, sent, "lenient", names)
+    for place, was, now in differences:
+        rule = next((words for words, rule in RULES.items() if rule(place, was, now)), None)
+        if rule == RENAMED and not _has_other_name(place, now, differences, sent):
+            rule = None
+        said = rule or f"{place}: {str(was)[:200]!r} became {str(now)[:200]!r}"
+        if said not in found:
+            found.append(said)
+    return found
+
+
+def _has_other_name(place: str, now: Any, differences: Iterable[Any], sent: Any) -> bool:
+    """Tell whether what is gone is sent under another name, in the same object."""
+    holder, _, name = place.rpartition(".")
+    if now != ABSENT:
+        others = {where.rpartition(".")[2] for where, _, other in differences if other == ABSENT}
+        return bool(others & _NAMES)
+    inner: Any = sent
+    for step in re.findall(r"[^.\[\]]+", holder):
+        inner = inner[int(step) if step.isdigit() else step]
+    return bool((_NAMES - {name}) & set(inner))
