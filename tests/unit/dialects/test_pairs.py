@@ -227,6 +227,16 @@ def test_what_a_target_reads_is_what_was_asked_or_it_is_told(caller: str, target
     assert sum(is_refused(caller, target, seed) for seed in range(SEEDS)) < SEEDS
 
 
+@pytest.mark.bug("K11", "K33")
+def test_what_only_the_callers_format_knows_of_reasoning_stays_behind() -> None:
+    body = {"model": "m", "input": "Hello", "include": ["reasoning.encrypted_content"]}
+    asked = by_caller("openai_responses")(body)
+    for target in ("openrouter", "deepseek", "openai"):
+        facts = AIMS[target].facts
+        fields = TARGETS["openai_chat"].write_request(asked, facts, Notes())
+        assert fields.keys() == {"messages"}, target
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("target", AIMS)
