@@ -1,10 +1,10 @@
 """A guardrail alone around answers that tests write, and streams of every format cut as tests like."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gateway.core import clock, codec
 from gateway.core.call import Call, Run
@@ -57,7 +57,7 @@ class Written:
 
 
 @contextmanager
-def guardrail(folder: Path | None = None, **options: Any) -> Iterator[Guardrail]:
+def guardrail(folder: Path | None = None, **options: Any) -> Generator[Guardrail]:
     """Build a guardrail that reaches nobody."""
     with closing(Registry.create(None)) as registry:
         ports = Ports(Metrics(registry, "0"), *(None,) * 3)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def messages(deltas: Sequence[str], *, tool: bool = False) -> list[bytes]:
     def one(kind: str, **fields: object) -> bytes:
         return event({"type": kind, **fields}, kind)
 
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
+    message: Json = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []}
     block: Json = {"type": "text", "text": ""}
     if tool:
         block = {"type": "tool_use", "id": "t_1", "name": "f", "input": {}}
@@ -218,12 +218,13 @@ def heard(dialect: str, stream: bytes) -> tuple[str, list[str]]:
 
 def _repeated(value: object) -> list[str]:
     if isinstance(value, list):
-        return [text for item in value for text in _repeated(item)]
+        return [text for item in cast("list[object]", value) for text in _repeated(item)]
     if not isinstance(value, dict):
         return []
+    fields = cast("dict[str, object]", value)
     found = [
         item
-        for name, item in value.items()
+        for name, item in fields.items()
         if name in {"text", "arguments"} and isinstance(item, str)
     ]
-    return found + [text for item in value.values() for text in _repeated(item)]
+    return found + [text for item in fields.values() for text in _repeated(item)]
