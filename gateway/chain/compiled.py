@@ -50,6 +50,13 @@ class Chain:
             plan = self._by_model[model.name] = self._make(model.name)
         return plan
 
+    async def check(self, call: Call) -> None:
+        """Have what checks requests look at one that goes to a provider and calls no model (K24)."""
+        for layer in self.layers:
+            look = getattr(layer.middleware, "check_request", None)
+            if look is not None and (layer.guard is None or layer.guard(call)):
+                await look(call)
+
     def _make(self, name: str) -> Plan:
         kept = tuple(
             when is None or when.models is None or any(_may_fit(each, name) for each in when.models)

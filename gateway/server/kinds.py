@@ -124,6 +124,7 @@ class Kinds:
         run.model = model.name
         if any(run.endpoint in target.account.row.endpoints for target in model.targets):
             call = Call(run, model, JsonOriginal(match.path, fields, watched=False))
+            await principal.chain.check(call)
             reply = await self._engine.trip(call)
         else:
             run.warn("input_tokens is an estimate: no target of this model counts tokens")

@@ -224,6 +224,7 @@ async def test_no_byte_of_a_match_leaves_at_random_cuts() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.bug("K26")
 async def test_no_byte_of_a_match_leaves_at_two_hundred_thousand_cuts() -> None:
     assert await cut_anywhere(400, 500, seed=2) == 200_000
