@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from gateway.core.errors import StoreError
 from gateway.core.scope import common_key
+from gateway.stores.entries import FLOAT
 from gateway.stores.redis.client import Client
 from gateway.stores.redis.failure import Refused
 
@@ -81,8 +82,9 @@ class Indexes:
         except Refused as error:
             if error.reason != "refused" or lacks(error):
                 raise
-            # The server was emptied, or this is the first question ever: the index is made with the next entry.
+            # The server was emptied, or this is the first question ever; what is there is indexed by and by.
             self._made.discard(space)
+            await self.make(space, len(vector) // FLOAT)
             return []
         near = [
             (bytes(key).decode()[len(space) :], 1.0 - float(fields[-1]))
