@@ -20,6 +20,7 @@ from gateway.middleware.semantic_cache.words.lexicon import (
     words,
 )
 from gateway.middleware.semantic_cache.words.phrases import Phrases
+from gateway.middleware.semantic_cache.words.reading import names_at
 from gateway.middleware.semantic_cache.words.stems import stem
 
 
@@ -185,29 +186,20 @@ def _tidy(lower: list[str], written: list[str]) -> tuple[list[str], list[str]]:
     return [lower[place] for place in kept], [written[place] for place in kept]
 
 
-def _names(lower: Sequence[str], written: Sequence[str]) -> frozenset[str]:
-    """List the words written with a capital inside a sentence that is not written in capitals throughout."""
-    letters = [raw for raw in written if raw[:1].isalpha()]
-    capital = [raw for raw in letters if raw[0].isupper()]
-    if len(letters) > 3 and len(capital) > 0.7 * len(letters):
-        return frozenset()
-    return frozenset(
-        low for place, (low, raw) in enumerate(zip(lower, written, strict=True)) if place and raw[:1].isupper()
-    )
-
-
 def read_act(lower: list[str], written: list[str], *, asks: bool) -> Act:
     """Tell what a sentence does, and take off what only frames it."""
-    names = _names(lower, written)
+    names = frozenset(lower[place] for place in names_at(written))
     lower, written = _without_courtesy(lower, written)
     lower, written = _tidy(lower, written)
+    asks_whether = False
     frame = TELLING.length(lower)
     if frame and len(lower) > frame:
         after = lower[frame]
         if after in WH or after in {"if", "whether"}:
             lower = lower[frame + (after in {"if", "whether"}) :]
+            asks_whether = after not in WH
     lower, moved = _fronted(lower)
-    name, rest = _act_of(lower, asks=asks)
+    name, rest = ("ask", lower) if asks_whether else _act_of(lower, asks=asks)
     if moved:
         rest = [*rest, *moved]
     return Act(name, rest, names)

@@ -5,9 +5,11 @@ from typing import Final
 
 from gateway.middleware.semantic_cache.words.lexicon import FUNCTION, words
 from gateway.middleware.semantic_cache.words.opposites import opposed, same_class
+from gateway.middleware.semantic_cache.words.reading import LONGEST
 from gateway.middleware.semantic_cache.words.signature import Signature, signature
 
 REASONS: Final = (
+    "long",
     "language",
     "code",
     "quote",
@@ -34,6 +36,8 @@ def veto(a: Signature, b: Signature) -> str:
 
 def _forms(a: Signature, b: Signature) -> str:
     """Compare what has a fixed form: language, code, quotations, numbers, dates."""
+    if max(a.length, b.length) > LONGEST:
+        return "long"
     if a.language != b.language:
         return "language"
     if a.code != b.code:

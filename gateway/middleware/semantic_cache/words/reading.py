@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway.middleware.semantic_cache.words.lexicon import (
@@ -26,7 +27,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<symbol>[^\s\w\"'`\-])"
 )
 _QUOTES: Final = str.maketrans(
-    {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "–": "-", "—": "-"}
+    {"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "–": "-", "—": "-"}
 )
 _SPACE: Final = re.compile(r"\s+")
 _CODE: Final = re.compile(
@@ -67,6 +68,13 @@ def settle_text(text: str) -> str:
         text = unicodedata.normalize("NFKC", text)
     text = text.replace("``", '"').replace("''", '"')
     return _SPACE.sub(" ", text.translate(_QUOTES)).strip()
+
+
+def names_at(written: Sequence[str]) -> list[int]:
+    """List the places of words written with a capital, the first word apart; none where all words are so."""
+    places = [place for place, raw in enumerate(written) if place and raw[:1].isupper()]
+    letters = sum(1 for raw in written[1:] if raw[:1].isalpha())
+    return [] if letters > 3 and len(places) > 0.8 * letters else places
 
 
 def has_code(text: str) -> bool:

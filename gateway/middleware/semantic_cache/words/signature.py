@@ -28,7 +28,11 @@ _MEASURES: Final = words(
     " kilogram gram ounce ton liter gallon pint cup degree celsius fahrenheit person user seat bedroom night"
     " km kg cm mm mg ml g gb mb tb kb hz ghz mph kph times page word point star"
 )
+_NO_NAMES: Final = words("i 's")
 _MARKS: Final = frozenset(",;:()")
+
+
+_Words = tuple[str, ...]
 
 
 class Signature(codec.Struct, frozen=True, array_like=True):
@@ -56,7 +60,8 @@ class Signature(codec.Struct, frozen=True, array_like=True):
 
 
 def signature(text: str) -> Signature:
-    """Read a text once; texts beyond the longest that is reworded are read up to it."""
+    """Read a text once; of a text beyond the longest that is reworded only its length is told."""
+    whole = len(text)
     text = reading.settle_text(text[: reading.LONGEST])
     language = reading.language_of(text)
     code = tuple(sorted(reading.code_parts(text))) if reading.has_code(text) else ()
@@ -69,33 +74,26 @@ def signature(text: str) -> Signature:
         names += _names(lower, raws)
         quoted += [word for word in lower if word[0] == '"']
         row += settle(lower)
-    return _signed(text, language, row, (tuple(names), tuple(quoted), code))
+    return _signed(text, whole, row, (language, tuple(names), tuple(quoted), code))
 
 
 def _names(lower: list[str], raws: list[str]) -> list[str]:
-    letters = [raw for raw in raws if raw[:1].isalpha()]
-    capitals = sum(1 for raw in letters if raw[0].isupper())
-    if len(letters) > 3 and capitals > 0.7 * len(letters):
-        return []
+    """List what is written like a name; the first word counts only in capitals."""
+    places = reading.names_at(raws)
+    if raws and len(raws[0]) > 1 and raws[0].isupper() and len(places) < len(raws) - 1:
+        places = [0, *places]
     return [
-        stem(word)[0]
-        for place, (word, raw) in enumerate(zip(lower, raws, strict=True))
-        if raw[:1].isupper()
-        and (place or word not in FUNCTION)
-        and word not in {"i", "'s"}
-        and word not in FUNCTION
-        and (place or _looks_like_name(raw))
-        and word not in MONTHS
-        and word not in DAYS
+        stem(lower[place])[0]
+        for place in places
+        if lower[place] not in FUNCTION
+        and lower[place] not in _NO_NAMES
+        and lower[place] not in MONTHS
+        and lower[place] not in DAYS
     ]
 
 
-def _looks_like_name(raw: str) -> bool:
-    return len(raw) > 1 and raw.isupper()
-
-
 def _signed(
-    text: str, language: str, row: list[str], parts: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    text: str, length: int, row: list[str], parts: tuple[str, _Words, _Words, _Words]
 ) -> Signature:
     stems: list[str] = []
     for word in row:
@@ -110,21 +108,21 @@ def _signed(
     )
     return Signature(
         version=VERSION,
-        language=language,
+        language=parts[0],
         words=tuple(merged),
         content=tuple(word for word in merged if word not in FUNCTION and word != "'s"),
         numbers=numbers,
         amounts=amounts,
         dates=tuple(sorted(_dates(row, merged))),
-        names=parts[0],
-        quoted=parts[1],
-        code=parts[2],
+        names=parts[1],
+        quoted=parts[2],
+        code=parts[3],
         negations=sum(1 for word in row if word in NEGATIONS),
         gendered=tuple(word for word in row if word in GENDERED),
         meaning=tuple(sorted(word for word in merged if word in MEANING)),
         asks=tuple(word for word in merged if word in WH),
-        length=len(text),
-        key=canonical_key(text),
+        length=length,
+        key=canonical_key(text) if length <= reading.LONGEST else "",
     )
 
 
