@@ -8,7 +8,9 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 _STEPS = 25
-_ENOUGH = 1e-6
+_TINY = 1e-6
+_CLOSE = 1e-3
+_PIECE = 256
 _RIDGE = 1.0
 _LONGEST = 30.0
 
@@ -28,29 +30,57 @@ class Fitted(NamedTuple):
 
 def fit(rows: Numbers, right: Numbers, weights: Numbers, ridge: float = _RIDGE) -> Fitted:
     """Fit by Newton's steps, with a ridge on the slopes; `right` is 0.0 or 1.0 for each row."""
-    centre = rows.mean(axis=0)
-    spread = rows.std(axis=0)
-    spread[spread < _ENOUGH] = 1.0
-    design = np.column_stack(((rows - centre) / spread, np.ones(len(rows))))
-    penalty = np.full(design.shape[1], ridge)
-    penalty[-1] = _ENOUGH
-    beta = np.zeros(design.shape[1])
-    for _ in range(_STEPS):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -_LONGEST, _LONGEST)))
-        slope = design.T @ (weights * (right - chance)) - penalty * beta
-        curve = (design.T * (weights * np.maximum(chance * (1.0 - chance), _ENOUGH))) @ design
-        step = np.linalg.solve(curve + np.diag(penalty), slope)
-        beta = beta + step
-        if float(np.abs(step).max()) < _ENOUGH:
-            break
+    design, centre, spread = _design(rows)
+    beta = _newton(design, right, weights, None, ridge)
     return Fitted(centre, spread, beta[:-1], float(beta[-1]))
 
 
-def out_of_fold(rows: Numbers, right: Numbers, weights: Numbers, folds: int) -> Numbers:
-    """Return the score that each row has from a model that never saw it; folds are taken in turn."""
+def out_of_fold(
+    rows: Numbers, right: Numbers, weights: Numbers, folds: int, ridge: float = _RIDGE
+) -> tuple[Fitted, Numbers]:
+    """Return the model of all rows, and for each row the score of a model that never saw it; folds go in turn."""
+    design, centre, spread = _design(rows)
+    beta = _newton(design, right, weights, None, ridge)
     scores = np.zeros(len(rows))
     turn = np.arange(len(rows)) % folds
     for fold in range(folds):
         out = turn == fold
-        scores[out] = fit(rows[~out], right[~out], weights[~out]).scores(rows[out])
-    return scores
+        own = _newton(design, right, np.where(out, 0.0, weights), beta, ridge)
+        scores[out] = np.einsum("ij,j->i", design[out], own)
+    return Fitted(centre, spread, beta[:-1], float(beta[-1])), scores
+
+
+def _design(rows: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    centre = rows.mean(axis=0)
+    spread = rows.std(axis=0)
+    spread[spread < _TINY] = 1.0
+    return np.column_stack(((rows - centre) / spread, np.ones(len(rows)))), centre, spread
+
+
+def _newton(
+    design: Numbers, right: Numbers, weights: Numbers, start: Numbers | None, ridge: float
+) -> Numbers:
+    width = int(design.shape[1])
+    penalty: Numbers = np.full(width, ridge)
+    penalty[-1] = _TINY
+    beta: Numbers = np.zeros(width) if start is None else start
+    for _ in range(_STEPS):
+        odds: Numbers = np.clip(np.einsum("ij,j->i", design, beta), -_LONGEST, _LONGEST)
+        chance = 1.0 / (1.0 + np.exp(-odds))
+        slope: Numbers = np.einsum("ij,i->j", design, weights * (right - chance)) - penalty * beta
+        curve = _gram(design, weights * np.maximum(chance * (1.0 - chance), _TINY))
+        step = np.linalg.solve(curve + np.diag(penalty), slope).astype(np.float64)
+        beta = beta + step
+        if float(np.abs(step).max()) < _CLOSE:
+            break
+    return beta
+
+
+def _gram(design: Numbers, weights: Numbers) -> Numbers:
+    """Return the weighted products of all columns, in pieces so small that no library starts threads for them."""
+    count, width = design.shape
+    total = np.zeros((width, width))
+    for start in range(0, count, _PIECE):
+        some = design[start : start + _PIECE]
+        total += (some.T * weights[start : start + _PIECE]) @ some
+    return total

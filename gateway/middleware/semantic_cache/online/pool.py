@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from gateway.core import codec
 from gateway.middleware.semantic_cache.online.bound import is_above
-from gateway.middleware.semantic_cache.online.certify import CONFIDENCE, Learned, learn
-from gateway.middleware.semantic_cache.online.features import Features, History
+from gateway.middleware.semantic_cache.online.certify import Learned, learn
+from gateway.middleware.semantic_cache.online.features import NAMES, Features, History
 from gateway.middleware.semantic_cache.online.table import Rows, Table
 
 Action = Literal["serve", "explore", "miss"]
@@ -23,7 +24,12 @@ EXPLORED = 0.05
 EXPLORED_LATER = 0.01
 CLEAN = 600
 """Right audits, with no more wrong ones than allowed, after which fewer hits are explored."""
+ALARM = 0.99
+"""How sure it must be that too many audits were wrong before near hits end at once."""
+SHARED = 2000
+"""Labels that replicas share."""
 _ANSWERS = 20_000
+_MARK_BITS = 64
 _FEWEST_WRONG = 2
 _MOST_ODDS = 30.0
 
@@ -36,6 +42,19 @@ class Decision(NamedTuple):
     weight: float
 
 
+class Saved(codec.Struct, frozen=True, array_like=True):
+    """The labels of a pool as they are kept: rows of half precision with `right` and the weight at their end."""
+
+    names: tuple[str, ...]
+    rows: bytes
+    marks: bytes
+    histories: dict[str, tuple[float, float]]
+    fresh: int | None
+
+
+_decode = codec.Decoder(Saved).decode
+
+
 class PoolModel:
     """Decides on near hits of one pool, so that at most `alpha` of those served are wrong.
 
@@ -43,9 +62,9 @@ class PoolModel:
     of its own on `rows()` while labels go on coming in.
     """
 
-    def __init__(self, alpha: float = 0.01, *, seed: int = 0) -> None:
+    def __init__(self, alpha: float = 0.01, *, seed: int | str = 0) -> None:
         self.alpha = alpha
-        self._draw = Random(seed).random  # noqa: S311  it picks what is audited; nothing secret depends on it
+        self._random = Random(seed)  # noqa: S311  it picks what is audited; nothing secret depends on it
         self._table = Table()
         self._histories: OrderedDict[str, History] = OrderedDict()
         self._learned: Learned | None = None
@@ -58,6 +77,11 @@ class PoolModel:
     def certified(self) -> bool:
         """Whether there are near hits at present."""
         return self._learned is not None and self._learned.cut < inf
+
+    @property
+    def fallen(self) -> bool:
+        """Whether the bound was broken and has not been certified again: no near hits at all."""
+        return self._fresh is not None and not self.certified
 
     @property
     def labels(self) -> int:
@@ -87,39 +111,47 @@ class PoolModel:
         """Return the upper bound on that share at 90 %; 1.0 while there is none."""
         return self._learned.bound if self._learned is not None else 1.0
 
-    def decide(self, features: Features) -> Decision:
-        """Decide on a candidate that the guards let pass."""
+    def decide(self, features: Features, *, trusted: bool = False) -> Decision:
+        """Decide on a candidate that the guards let pass.
+
+        `trusted`: another verifier would serve it, so that no score is needed; it is audited all the same, and
+        not served while the pool has `fallen`.
+        """
         learned = self._learned
-        if learned is None or features.veto or len(features.values) != len(learned.model.slope):
+        if features.veto:
             return Decision("miss", 0.0, 1.0)
-        score = float(learned.model.scores(np.array(features.values)))
+        score = -inf
+        if learned is not None and len(features.values) == len(learned.model.slope):
+            score = float(learned.model.scores(np.array(features.values)))
         chance = 1.0 / (1.0 + exp(-min(max(score, -_MOST_ODDS), _MOST_ODDS)))
-        if score < learned.cut:
+        clears = learned is not None and score >= learned.cut
+        if not clears and not (trusted and not self.fallen):
             return Decision("miss", chance, 1.0)
-        if self._draw() < self.explored:
+        if self._random.random() < self.explored:
             return Decision("explore", chance, 1.0 / self.explored)
         return Decision("serve", chance, 1.0)
 
     def label(self, features: Features, *, right: bool, weight: float = 1.0) -> Change | None:
         """Take in whether the answer was right; `broken` when too many audits were wrong.
 
-        Call `refit` (or `learn` and `adopt`) when `due` afterwards.
+        What the guards refuse is no label. Call `refit` (or `learn` and `adopt`) when `due` afterwards.
         """
-        if not self._table.add(features.values, weight, right=right):
+        if features.veto:
+            return None
+        mark = self._random.getrandbits(_MARK_BITS)
+        if not self._table.add(features.values, weight, right=right, mark=mark):
             self._restart()
-            self._table.add(features.values, weight, right=right)
+            self._table.add(features.values, weight, right=right, mark=mark)
         past = self._histories.pop(features.answer, History())
         self._histories[features.answer] = History(past.right + right, past.wrong + (not right))
         if len(self._histories) > _ANSWERS:
             self._histories.popitem(last=False)
-        self._unfitted += 1
-        if self._fresh is not None:
-            self._fresh += 1
+        self._counted(1)
         return self._audited(right=right) if weight > 1.0 else None
 
     def refit(self) -> Change | None:
         """Fit at once, on this thread."""
-        return self.adopt(learn(self.rows(), self.alpha, self._fresh))
+        return self.adopt(learn(self.rows(), self.alpha, self._fresh), self._fresh)
 
     def rows(self) -> Rows:
         """Return a copy of the labels, for `learn` on another thread."""
@@ -131,10 +163,14 @@ class PoolModel:
         """How many of the newest labels count for a certificate; None for all."""
         return self._fresh
 
-    def adopt(self, learned: Learned) -> Change | None:
-        """Decide by this model from now on; tell when that begins or ends near hits."""
-        self._unfitted = 0
+    def adopt(self, learned: Learned, fresh: int | None = None) -> Change | None:
+        """Decide by this model from now on; tell when that begins or ends near hits.
+
+        `fresh` is what the property said when the fit began: a fall-back since then outlives it.
+        """
         was = self.certified
+        if self._fresh is not None and (fresh is None or self._fresh < fresh):
+            learned = learned._replace(cut=inf, share=1.0, bound=1.0)
         if self._fresh is not None and self._fresh < ENOUGH:
             learned = learned._replace(cut=inf, share=1.0, bound=1.0)
         self._learned = learned
@@ -142,14 +178,62 @@ class PoolModel:
             return None
         return "broken" if was else "certified"
 
+    def save(self, most: int = SHARED) -> bytes:
+        """Write the newest labels and histories: numbers alone, at most `most` of each."""
+        rows, count = self._table.rows(most), min(len(self._table), most)
+        numbers = np.column_stack((rows.features, rows.right, rows.weights)).astype("<f2")
+        marks = np.array(self._table.marks, "<u8")[-count:] if count else np.zeros(0, "<u8")
+        histories = list(self._histories.items())[-most:]
+        return codec.encode(
+            Saved(
+                NAMES,
+                numbers.tobytes(),
+                marks.tobytes(),
+                {answer: (past.right, past.wrong) for answer, past in histories},
+                self._fresh,
+            )
+        )
+
+    def merge(self, data: bytes) -> int:
+        """Take in labels of another process, or of an earlier one; return how many were new.
+
+        What cannot be read, or has other features, is left out.
+        """
+        try:
+            saved = _decode(data)
+            numbers = np.frombuffer(saved.rows, "<f2").reshape(-1, len(NAMES) + 2)
+            marks = [int(mark) for mark in np.frombuffer(saved.marks, "<u8")]
+        except (codec.JSONError, ValueError):
+            return 0
+        if saved.names != NAMES or len(marks) != len(numbers) or not np.isfinite(numbers).all():
+            return 0
+        if not len(self._table):
+            self._fresh = saved.fresh if saved.fresh is None else saved.fresh - len(numbers)
+        known, new = set(self._table.marks), 0
+        for mark, row in zip(marks, numbers.astype(np.float64).tolist(), strict=True):
+            if mark not in known and row[-1] > 0:
+                new += self._table.add(row[:-2], row[-1], right=row[-2] > 0, mark=mark)
+        for answer, (right, wrong) in saved.histories.items():
+            past = self._histories.get(answer, History())
+            self._histories[answer] = History(max(past.right, right), max(past.wrong, wrong))
+        while len(self._histories) > _ANSWERS:
+            self._histories.popitem(last=False)
+        self._counted(new)
+        return new
+
+    def _counted(self, labels: int) -> None:
+        self._unfitted += labels
+        if self._fresh is not None:
+            self._fresh += labels
+
     def _audited(self, *, right: bool) -> Change | None:
         self._audits.append(right)
         wrong = len(self._audits) - sum(self._audits)
         is_clean = wrong <= self.alpha * len(self._audits)
         self._clean = self._clean + right if is_clean else 0
-        if not self.certified or wrong < _FEWEST_WRONG:
+        if self.fallen or wrong < _FEWEST_WRONG:
             return None
-        if not is_above(wrong, len(self._audits), self.alpha, CONFIDENCE):
+        if not is_above(wrong, len(self._audits), self.alpha, ALARM):
             return None
         self._fall_back()
         return "broken"
