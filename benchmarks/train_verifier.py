@@ -1,0 +1,195 @@
+"""Trains the verifier of the semantic cache: `python -m benchmarks.train_verifier DATA` writes its data file.
+
+Labels come from `DATA/pairs/*.jsonl` (English). The same data and packages make the same file. Needs scikit-learn
+(a development dependency) and the embedder of the measurements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import (  # pyright: ignore[reportMissingTypeStubs]
+    HistGradientBoostingClassifier,
+)
+
+from benchmarks.cache.data import pairs
+from benchmarks.cache.embedders import embedded
+from gateway.middleware.semantic_cache.words import verifier
+from gateway.middleware.semantic_cache.words.features import NAMES, features
+from gateway.middleware.semantic_cache.words.signature import signature
+
+Floats = npt.NDArray[np.float64]
+
+SEED: Final = 20
+TARGET: Final = Path(verifier.__file__).with_name(verifier.DATA)
+FOLDS: Final = 5
+TRAPS: Final = 0.001
+"""The share of traps that the cut lets through in cross-validation, guards in front."""
+_VETO, _KEY, _COSINE = (NAMES.index(name) for name in ("veto", "key_same", "cosine"))
+
+
+class Rows(NamedTuple):
+    """Pairs as features, with the label, the set and the fold of each."""
+
+    table: Floats
+    same: npt.NDArray[np.bool_]
+    names: list[str]
+    fold: npt.NDArray[np.int64]
+
+
+def _folds(texts: list[tuple[str, str]], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Give texts that are joined by any chain of pairs the same fold."""
+    parent: dict[str, str] = {}
+
+    def root(text: str) -> str:
+        while parent.setdefault(text, text) != text:
+            parent[text] = parent[parent[text]]
+            text = parent[text]
+        return text
+
+    for one, other in texts:
+        parent[root(one)] = root(other)
+    number: dict[str, int] = {}
+    groups = [number.setdefault(root(one), len(number)) for one, _ in texts]
+    return rng.integers(0, FOLDS, len(number))[groups]
+
+
+def read(folder: Path) -> Rows:
+    """Read the English pairs of a folder."""
+    sets = {
+        name: [row for row in rows if row.language == "en"] for name, rows in pairs(folder).items()
+    }
+    flat = [(name, row) for name, rows in sets.items() for row in rows]
+    texts = sorted({text for _, row in flat for text in (row.a, row.b)})
+    signed = {text: signature(text) for text in texts}
+    place = {text: at for at, text in enumerate(texts)}
+    vectors = embedded(texts)
+    table = [
+        features(signed[row.a], signed[row.b], float(vectors[place[row.a]] @ vectors[place[row.b]]))
+        for _, row in flat
+    ]
+    return Rows(
+        np.array(table),
+        np.array([row.same for _, row in flat]),
+        [name for name, _ in flat],
+        _folds([(row.a, row.b) for _, row in flat], np.random.default_rng(SEED)),
+    )
+
+
+def widened(table: Floats, same: npt.NDArray[np.bool_], rng: np.random.Generator) -> tuple[Any, ...]:
+    """Add each pair with the similarity of an embedder of another scale, and with none: no embedder is the only one."""
+    other, none = table.copy(), table.copy()
+    near = 1.0 - table[:, _COSINE]
+    other[:, _COSINE] = 1.0 - near * rng.uniform(0.15, 1.4, len(table)) + rng.normal(0, 0.02, len(table))
+    none[:, _COSINE] = verifier.NO_COSINE
+    weights = np.concatenate([np.full(len(table), weight) for weight in (1.0, 0.5, 0.5)])
+    return np.concatenate([table, other, none]), np.concatenate([same] * 3), weights
+
+
+def grown(table: Floats, same: npt.NDArray[np.bool_]) -> Any:
+    """Grow the trees."""
+    rows, labels, weights = widened(table, same, np.random.default_rng(SEED))
+    trees = HistGradientBoostingClassifier(
+        max_iter=250,
+        max_leaf_nodes=15,
+        learning_rate=0.06,
+        l2_regularization=1.0,
+        min_samples_leaf=30,
+        early_stopping=False,
+        random_state=SEED,
+    )
+    return trees.fit(rows, labels, sample_weight=weights)
+
+
+def packed(trees: Any, cut: float) -> verifier.Forest:
+    """Write trees as one row of nodes, each before those of its lower side."""
+    roots: list[int] = []
+    feature: list[int] = []
+    limit: list[float] = []
+    other: list[int] = []
+
+    def add(nodes: Any, at: int) -> None:
+        here = len(feature)
+        node = nodes[at]
+        leaf = bool(node["is_leaf"])
+        feature.append(-1 if leaf else int(node["feature_idx"]))
+        limit.append(float(f"{float(node['value' if leaf else 'num_threshold']):.6g}"))
+        other.append(0)
+        if not leaf:
+            add(nodes, int(node["left"]))
+            other[here] = len(feature)
+            add(nodes, int(node["right"]))
+
+    for (tree,) in trees._predictors:
+        roots.append(len(feature))
+        add(tree.nodes, 0)
+    base = float(np.ravel(trees._baseline_prediction)[0])
+    return verifier.Forest(
+        NAMES, round(cut, 4), round(base, 6), tuple(roots), tuple(feature), tuple(limit), tuple(other)
+    )
+
+
+def guarded(table: Floats, scores: Floats) -> Floats:
+    """Put the guards and the canonical form in front of the scores."""
+    return np.where(table[:, _KEY] > 0, 1.0, np.where(table[:, _VETO] > 0, 0.0, scores))
+
+
+def line(rows: Rows, scores: Floats, cut: float) -> str:
+    """Say how many of the good pairs and of the traps are served, in all and by set."""
+    served = scores >= cut
+    parts = [f"{served[rows.same].mean():6.1%} / {served[~rows.same].sum():3d}"]
+    names = np.array(rows.names)
+    for name in dict.fromkeys(rows.names):
+        mine = names == name
+        parts.append(f"{name} {served[mine & rows.same].mean():.1%} / {served[mine & ~rows.same].sum()}")
+    return "   ".join(parts)
+
+
+def cross_validated(rows: Rows) -> dict[str, Floats]:
+    """Score each pair by trees that saw none of its texts: with the embedder, on another scale, and without."""
+    tables = {name: rows.table.copy() for name in ("embedder", "other scale", "no embedder")}
+    tables["other scale"][:, _COSINE] = 1 - (1 - rows.table[:, _COSINE]) * 0.4
+    tables["no embedder"][:, _COSINE] = verifier.NO_COSINE
+    found = {name: np.zeros(len(rows.same)) for name in tables}
+    for fold in range(FOLDS):
+        out = rows.fold == fold
+        trees = grown(rows.table[~out], rows.same[~out])
+        for name, table in tables.items():
+            found[name][out] = trees.predict_proba(table[out])[:, 1]
+    return {name: guarded(rows.table, scores) for name, scores in found.items()}
+
+
+def main(arguments: list[str]) -> int:
+    """Train, say what cross-validation found, and write the data file."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.train_verifier", description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, default=TARGET)
+    given = parser.parse_args(arguments)
+    rows = read(given.data)
+    print(f"{len(rows.same)} pairs, {rows.same.sum()} of them good; good served / traps served", flush=True)
+    scores = cross_validated(rows)
+    traps = np.sort(np.concatenate([scores["embedder"][~rows.same]]))[::-1]
+    cut = 0.0
+    for share in (TRAPS, 0.0025, 0.005, 0.01):
+        at = float(traps[int(share * len(traps))]) + 1e-4
+        cut = cut or at
+        for name, found in scores.items():
+            print(f"cut {at:.4f}  {name:12} {line(rows, found, at)}", flush=True)
+    packing = packed(grown(rows.table, rows.same), cut)
+    data = msgspec.json.encode(packing)
+    given.out.write_bytes(data)
+    print(f"{given.out.name}: {len(data):,} bytes, {len(packing.roots)} trees, cut {packing.cut}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
