@@ -1,5 +1,7 @@
 """The headers of good answers: a closed list, made anew for each (K39)."""
 
+from collections.abc import Sequence
+
 from gateway.core import clock
 from gateway.core.call import Run
 from gateway.core.money import dollars
@@ -36,8 +38,7 @@ def reply_headers(run: Run, own: Headers) -> Block:
     if run.path in _NAMED_TWICE:
         block += b"request-id: %b\r\n" % run.request_id.encode()
     if run.warnings:
-        text = "; ".join(run.warnings).encode("ascii", "replace")[:_MAX_WARNINGS]
-        block += checked_lines(((b"x-gateway-warnings", text),))
+        block += checked_lines(((b"x-gateway-warnings", told(run.warnings)),))
     request_id = run.request_id.encode()
     if not run.attempts:
         return Block(b"%bx-request-id: %b\r\n" % (block, request_id))
@@ -46,6 +47,18 @@ def reply_headers(run: Run, own: Headers) -> Block:
     return Block(
         b"%bx-request-id: %b\r\nx-gateway-attempts: %d\r\nx-gateway-overhead-ms: %.3f\r\n" % more
     )
+
+
+def told(warnings: Sequence[str]) -> bytes:
+    """Return warnings as one line of visible characters; those that do not fit are counted at its end."""
+    said = b""
+    for number, warning in enumerate(warnings):
+        text = warning.encode("unicode_escape")
+        more = b"; and %d more" % (len(warnings) - number)
+        if len(said) + len(text) + len(more) > _MAX_WARNINGS:
+            return said + more if said else text[: _MAX_WARNINGS - len(more)] + more
+        said = said + b"; " + text if said else text
+    return said
 
 
 def _fixed(run: Run, own: Headers) -> bytes:
