@@ -70,6 +70,10 @@ class Check(Protocol):
         """How many characters of a growing text it may hold open at the most."""
         ...
 
+    def may_find(self, text: str) -> bool:
+        """Tell fast whether anything can be found in a text, or in any of several that stand below each other."""
+        ...
+
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find in one text; local checks alone."""
         ...

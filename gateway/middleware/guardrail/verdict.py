@@ -16,6 +16,7 @@ from gateway.middleware.guardrail.check import About, Action, Check, CheckFailed
 
 _log = logging.getLogger("gateway")
 _END = 1 << 60
+_APART = "\n\0\n"
 
 
 class Armed(NamedTuple):
@@ -119,11 +120,12 @@ async def judge(
     verdict = Verdict()
     parts = parts_of(leaves)
     remote: list[Armed] = []
+    together = _together(parts) if len(parts) > 1 else ""
     for armed in checks:
-        if armed.check.is_local:
-            _look(armed, parts, about, verdict, masks)
-        else:
+        if not armed.check.is_local:
             remote.append(armed)
+        elif not together or armed.check.may_find(together):
+            _look(armed, parts, about, verdict, masks)
     if verdict.blocked:
         return verdict
     if verdict.changed:
@@ -137,6 +139,12 @@ async def judge(
         if not verdict.blocked:
             _redact(parts, verdict, write=write)
     return verdict
+
+
+def _together(parts: Sequence[Part]) -> str:
+    """Return all texts below each other, for checks that can tell fast that there is nothing in any of them."""
+    texts = [leaf.text for part in parts for leaf in part.leaves]
+    return _APART.join([*texts, *(part.text for part in parts if len(part.leaves) > 1)])
 
 
 def _is_said(part: Part) -> bool:

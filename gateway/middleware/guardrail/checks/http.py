@@ -134,7 +134,7 @@ class Http(AskingCheck):
             whole = (type(at), type(start), type(end)) == (int, int, int)
             if not (whole and 0 <= at < len(texts) and 0 <= start <= end <= len(texts[at])):
                 raise CheckFailed
-            found[at].append(Finding(self._label, start, end))
+            found[at] = [*found[at], Finding(self._label, start, end)]
         return found
 
 

@@ -11,6 +11,11 @@ class LocalCheck:
     is_local = True
     reach = 0
 
+    def may_find(self, text: str) -> bool:
+        """Tell whether anything can be found."""
+        del text
+        return True
+
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find in one text."""
         raise NotImplementedError
@@ -29,6 +34,11 @@ class AskingCheck:
 
     is_local = False
     reach = 0
+
+    def may_find(self, text: str) -> bool:
+        """Tell that this cannot be known."""
+        del text
+        return True
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find nothing: it cannot be told by looking."""

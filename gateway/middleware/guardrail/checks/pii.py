@@ -31,6 +31,9 @@ _CANDIDATES = compile_pattern(
     r"|\b[A-Za-z]{5,6}\d{2}"
     r"|\b[XYZxyz]-?\d{7}"
 )
+_DATE = re.compile(
+    r"\d{4}([-/.])\d\d\1\d\d|\d\d?([-/.])\d\d?\2\d{4}|\d\d?:\d\d(?::\d\d)?"
+).fullmatch
 _WORD_ENDS = re.compile(r"[\s<>\[\]{}\"',;|=]")
 
 
@@ -71,6 +74,14 @@ class Pii(LocalCheck):
             Secrets(SecretsOptions(kind="secrets", label="key"), build) if "key" in wanted else None
         )
 
+    def may_find(self, text: str) -> bool:
+        """Tell whether anything looks like an address, a number or a key."""
+        return (
+            (self._email and "@" in text)
+            or (bool(self._numbers) and _CANDIDATES.search(text) is not None)
+            or (self._keys is not None and self._keys.may_find(text))
+        )
+
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find what tells who somebody is."""
         found: list[Finding] = []
@@ -92,12 +103,15 @@ class Pii(LocalCheck):
         """Look closer where a number may stand; places that touch are one."""
         start = end = -1
         for match in _CANDIDATES.finditer(text):
+            if _DATE(text[match.start() : match.end()].rstrip(" -")):
+                continue
             if match.start() > end:
                 if end >= 0:
                     yield from self._near(text, start, end)
                 start = max(0, match.start() - 4)
             end = match.end() + _AROUND
-        yield from self._near(text, start, end)
+        if end >= 0:
+            yield from self._near(text, start, end)
 
     def _near(self, text: str, start: int, end: int) -> Iterator[Finding]:
         taken: list[tuple[int, int]] = []

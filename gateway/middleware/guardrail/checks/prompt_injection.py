@@ -70,6 +70,12 @@ _ROLES = (
 )
 _ALL = compile_pattern("(?i)" + "|".join((*_ENGLISH, *_OTHERS, *_ROLES)))
 _WORDS = compile_pattern("(?i)" + "|".join((*_ENGLISH, *_OTHERS)))
+_BEGINS = compile_pattern(
+    r"(?i)\b(?:ignor|disregard|forget|overrid|bypass|overlook|neglect|skip|drop|reveal|print|repeat|show|output"
+    r"|leak|display|disclose|tell me|give me|you are|do anything|developer|jailb|god mode|unfiltered|dan mode|pretend|act"
+    r"|behave|respond|new |without|no longer|free |do not|don't|never|vergiss|oublie|olvida|dimentica|esque)"
+    r"|[<\[#*\n]|\b(?:system|developer|begin|end)\b|[^\x00-\x7f]"
+)
 _HIDDEN = re.compile(
     "[\U000e0000-\U000e007f]+|[\U000e0100-\U000e01ef]{2,}|[\u202a-\u202e\u2066-\u2069]"
     "|[\u200b\u2060-\u2064\ufeff\u00ad]{3,}"
@@ -109,6 +115,12 @@ class PromptInjection:
         self._roles = frozenset(options.roles)
         self._judge = None if options.model is None else Judge(build, options.model, _RULE)
         self.is_local = options.model is None
+
+    def may_find(self, text: str) -> bool:
+        """Tell whether anything is there that is looked at closer."""
+        return (
+            not text.isascii() or _ALL.search(text) is not None or _PACKED.search(text) is not None
+        )
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find orders, in what is seen and in what is not."""
@@ -152,10 +164,14 @@ class PromptInjection:
                 yield Finding(self._label, start, end)
 
     def open_from(self, text: str) -> int:
-        """Return where the last sentence begins, or what may be encoded."""
+        """Return where an order may have begun in the last sentence, or the last word."""
         tail_at = max(0, len(text) - _REACH)
-        ends = max(text.rfind(mark, tail_at, len(text) - 1) for mark in ("\n", ". ", "! ", "? "))
-        return max(tail_at, ends)
+        ends = (text.rfind(mark, tail_at, len(text) - 1) for mark in ("\n", ". ", "! ", "? "))
+        sentence_at = max(tail_at, *ends)
+        begun = _BEGINS.search(text[sentence_at:])
+        if begun is not None:
+            return sentence_at + begun.start()
+        return max(tail_at, text.rfind(" ") + 1, text.rfind("\n"))
 
 
 def _iter(text: str) -> Iterator[re.Match[str]]:

@@ -37,7 +37,14 @@ class Regex(LocalCheck):
         except ValueError as error:
             raise OptionError(f"is no pattern of RE2: {error}", "pattern") from None
         self.reach = options.longest
+        self._is_anchored = any(
+            mark in options.pattern for mark in ("^", "$", "\\A", "\\z", "(?s", "s)")
+        )
         self._label = options.label or options.kind
+
+    def may_find(self, text: str) -> bool:
+        """Tell whether the pattern matches anywhere; one with anchors is looked for in each text."""
+        return self._is_anchored or self._pattern.search(text) is not None
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every match that holds a character."""

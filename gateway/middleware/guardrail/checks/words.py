@@ -34,6 +34,8 @@ class Words(LocalCheck):
         )
         found = "|".join(r"\s{1,8}".join(map(re.escape, phrase)) for phrase in phrases if phrase)
         edge = (r"(?<!\w)(?:", r")(?!\w)") if options.whole else ("(?:", ")")
+        begun = "|".join(_partly(phrase) for phrase in phrases if phrase)
+        self._begun = compile_pattern(f"(?:{begun})" if options.case_sensitive else f"(?i:{begun})")
         self._trigger = compile_pattern(
             f"(?:{found})" if options.case_sensitive else f"(?i:{found})"
         )
@@ -41,12 +43,30 @@ class Words(LocalCheck):
         self.reach = max(len(" ".join(phrase)) + 8 * len(phrase) for phrase in phrases) + 1
         self._label = options.label or options.kind
 
+    def may_find(self, text: str) -> bool:
+        """Tell whether any of the words is there, whole or not."""
+        return self._trigger.search(text) is not None
+
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every place."""
-        if self._trigger.search(text) is None:
+        if not self.may_find(text):
             return ()
         return [Finding(self._label, m.start(), m.end()) for m in self._pattern.finditer(text)]
 
     def open_from(self, text: str) -> int:
-        """Return where the longest phrase, and what follows it, may begin."""
-        return max(0, len(text) - self.reach)
+        """Return where any phrase may have begun, or is complete and what follows it decides."""
+        tail_at = max(0, len(text) - self.reach)
+        begun = self._begun.search(text[tail_at:])
+        return len(text) if begun is None else tail_at + begun.start()
+
+
+def _partly(phrase: Sequence[str]) -> str:
+    """Return the pattern of the beginnings of a phrase, each at the end of a text."""
+    parts: list[str] = []
+    for number, word in enumerate(phrase):
+        parts += [r"\s{1,8}"] if number else []
+        parts += map(re.escape, word)
+    pattern = parts.pop()
+    for part in reversed(parts):
+        pattern = f"{part}(?:{pattern})?"
+    return rf"(?:{pattern})\z"
