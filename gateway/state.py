@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from gateway.config.server import Stores
+from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters
 from gateway.core.ledger import Ledger
 from gateway.lifecycle.settle import LedgerWriter, Settler
-from gateway.middleware.ports import Offline, Ports
+from gateway.middleware.ports import Offline, Ports, Spawn
 from gateway.stores.registry import (
-    Spawn,
     log_in_as,
     open_cache,
     open_counters,
@@ -24,6 +24,7 @@ from gateway.stores.registry import (
 )
 from gateway.telemetry.metrics import Metrics
 from gateway.upstream.client import Client
+from gateway.upstream.service import Service
 
 _log = logging.getLogger("gateway")
 _DRAIN_S = 2.0
@@ -71,7 +72,7 @@ class State:
             self._settler,
             self._on_state_down,
             offline=self._offline,
-            client=self._client,
+            open_service=partial(Service, self._client),
             cache=self.cache,
             spawn=self._watched[1],
         )
@@ -132,3 +133,14 @@ async def counters_of_workers(stores: Stores, spawn: Spawn) -> AsyncGenerator[Co
         return
     async with aclosing(open_counters(url, spawn)) as counters:
         yield counters
+
+
+@asynccontextmanager
+async def cache_of_workers(stores: Stores, spawn: Spawn) -> AsyncGenerator[CacheStore | None]:
+    """Open the cache that the workers of a supervisor share; None where each has its own in memory."""
+    url = _cache_url(stores)
+    if url == _IN_MEMORY:
+        yield None
+        return
+    async with aclosing(open_cache(url, spawn)) as cache:
+        yield cache

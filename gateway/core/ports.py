@@ -1,8 +1,8 @@
 """What the middle asks of stores: protocols, and the records that cross them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,31 @@ class KeyStore(Protocol):
     def close(self) -> None:
         """Let go of files."""
         ...
+
+
+class ServiceSpec(NamedTuple):
+    """A service that is asked over HTTP; `headers` go with every question, `timeout_s` bounds each."""
+
+    url: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    timeout_s: float = 1.0
+    verify_tls: bool = True
+    ca_file: str | None = None
+    allow_private: bool = True
+
+
+class Service(Protocol):
+    """A service behind one address, with a breaker in front of it."""
+
+    async def post(
+        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, deadline: float
+    ) -> bytes:
+        """Return what it answers with status 200; raises UpstreamError for anything else."""
+        ...
+
+
+OpenService = Callable[[ServiceSpec], Service]
+"""Opens a service; raises ValueError or OSError for settings that cannot be used."""
 
 
 class OpaqueStore(Protocol):

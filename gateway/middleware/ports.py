@@ -9,9 +9,9 @@ from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters, Hold
 from gateway.core.latency import Latencies
 from gateway.core.ledger import Ledger
+from gateway.core.ports import OpenService
 from gateway.core.repeats import RepeatBudgets
 from gateway.telemetry.metrics import Metrics
-from gateway.upstream.client import Client
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 """Starts background work under a name; it ends with the process at the latest."""
@@ -55,7 +55,7 @@ class Offline(NamedTuple):
 class Ports:
     """The ports of one process, kept over reloads. `on_state_down` is `closed` or `open`.
 
-    `client` reaches services that layers ask; None where nothing is ever asked.
+    `open_service` opens services that layers ask; None where nothing is ever asked.
     """
 
     metrics: Metrics
@@ -66,6 +66,6 @@ class Ports:
     repeats: RepeatBudgets = field(default_factory=RepeatBudgets)
     latencies: Latencies = field(default_factory=Latencies)
     offline: Offline | None = None
-    client: Client | None = None
+    open_service: OpenService | None = None
     cache: CacheStore | None = None
     spawn: Spawn | None = None

@@ -1,24 +1,18 @@
 """A check behind a web address: texts as signed JSON, findings as JSON."""
 
-import asyncio
 import hmac
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import cast
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from gateway.config.references import Secret
 from gateway.core import clock, codec
+from gateway.core.ports import Service, ServiceSpec
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import About, CheckFailed, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.local import AskingCheck
-from gateway.upstream.breaker import Breaker, BreakerRules
-from gateway.upstream.client import Endpoint, EndpointSpec, Timeouts
-
-_MOST_BYTES = 1 << 20
-_OK = 200
 
 
 class HttpOptions(CheckOptions):
@@ -49,53 +43,29 @@ class Http(AskingCheck):
     def __init__(self, options: HttpOptions, build: Build) -> None:
         self._label = options.label or options.kind
         self._secret = options.secret.reveal().encode() if options.secret else b""
-        parts = urlsplit(options.url)
-        self._target = (parts.path or "/").encode() + (
-            f"?{parts.query}".encode() if parts.query else b""
-        )
-        self._timeout_s = options.timeout_ms / 1000
-        self._breaker = Breaker(BreakerRules(failures=5, open_s=2.0, max_open_s=30.0))
-        self._endpoint: Endpoint | None = None
-        client = build.ports.client
-        spec = EndpointSpec(
-            base_url=f"{parts.scheme}://{parts.netloc}",
+        self._service: Service | None = None
+        spec = ServiceSpec(
+            url=options.url,
             headers=tuple(
                 (name.lower().encode(), value.reveal().encode())
                 for name, value in options.headers.items()
             ),
-            timeouts=Timeouts(
-                connect_s=self._timeout_s,
-                pool_s=self._timeout_s,
-                first_byte_s=self._timeout_s,
-                idle_s=self._timeout_s,
-            ),
+            timeout_s=options.timeout_ms / 1000,
             verify_tls=options.verify_tls,
             ca_file=options.ca_file,
             allow_private=options.allow_private,
         )
-        if client is not None:
+        open_service = build.ports.open_service
+        if open_service is not None:
             try:
-                self._endpoint = client.endpoint(spec)
+                self._service = open_service(spec)
             except (ValueError, OSError) as error:
                 raise OptionError(str(error), "url") from None
 
     async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
         """Ask about all texts at once; raises CheckFailed or UpstreamError."""
-        endpoint, breaker = self._endpoint, self._breaker
-        now = clock.monotonic()
-        if endpoint is None or (breaker.state and not breaker.reserve(now)):
+        if self._service is None:
             raise CheckFailed
-        epoch, good = breaker.epoch, False
-        try:
-            found = await self._send(endpoint, texts, about)
-            good = True
-        finally:
-            (breaker.succeed if good else breaker.fail)(epoch, clock.monotonic())
-        return found
-
-    async def _send(
-        self, endpoint: Endpoint, texts: Sequence[str], about: About
-    ) -> Sequence[Sequence[Finding]]:
         run = about.call.run
         body = codec.encode(
             {
@@ -109,15 +79,7 @@ class Http(AskingCheck):
         headers: list[tuple[bytes, bytes]] = [(b"content-type", b"application/json")]
         if self._secret:
             headers.append((b"x-gateway-signature", sign(self._secret, int(clock.wall()), body)))
-        deadline = min(run.deadline, asyncio.get_running_loop().time() + self._timeout_s)
-        answer = await endpoint.send(b"POST", self._target, headers, body, deadline)
-        try:
-            said = await answer.read_all(_MOST_BYTES)
-        finally:
-            answer.abort()
-        if answer.status != _OK:
-            raise CheckFailed
-        return self._read(said, texts)
+        return self._read(await self._service.post(headers, body, run.deadline), texts)
 
     def _read(self, said: bytes, texts: Sequence[str]) -> list[list[Finding]]:
         try:
