@@ -30,14 +30,16 @@ from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.reload import Reloader
 from gateway.lifecycle.tune import giving_way, tune_process
 from gateway.server.admin import admin_app
+from gateway.server.cache_explainer import CacheExplainer
 from gateway.server.control import Answer, Order, Orders, order_of
 from gateway.server.inspection import inspection
+from gateway.server.kept_answers import kept_answers
 from gateway.server.listener import Listener, admin_listener, bind, data_listener, url_of
 from gateway.server.reloading import reloading
 from gateway.server.supervisor import Seat, Supervisor
 from gateway.server.target_health import health_of_workers, target_health
 from gateway.server.usage import usage
-from gateway.state import counters_of_workers, ledger_of_workers
+from gateway.state import cache_of_workers, counters_of_workers, ledger_of_workers
 from gateway.stores.registry import log_in_as
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Families, Kind, Registry, read
@@ -102,6 +104,7 @@ async def _serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
                 worker.ledger,
                 ChainStandings(lambda: worker.tree, worker.counters, worker.ledger),
             ),
+            kept_answers(worker.cache, CacheExplainer(worker.current)),
         )
         admin = _admin(reloader, Exposition(registry.read), routers)
         worker.keep(reloader.run, "configuration")
@@ -254,6 +257,7 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
         async with (
             ledger_of_workers(tree.stores) as ledger,
             counters_of_workers(tree.stores, background.spawn) as counters,
+            cache_of_workers(tree.stores, background.spawn) as cache,
         ):
             standings = (
                 ChainStandings(lambda: reloader.tree, counters, ledger) if counters else None
@@ -262,6 +266,7 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
                 inspection(middleware_rows, None),
                 target_health(health_of_workers(cells)),
                 usage(ledger, standings),
+                kept_answers(cache, None),
             )
             admin = _admin(reloader, exposition, routers)
             await admin.start()

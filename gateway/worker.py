@@ -12,9 +12,11 @@ from gateway.chain.generations import Generations
 from gateway.chain.layers import Chains
 from gateway.chain.local import local_door
 from gateway.chain.prices import uses_table, warm
+from gateway.chain.snapshot import Current
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.schema import Tree
 from gateway.config.source import Loaded
+from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters
 from gateway.core.ledger import Ledger
 from gateway.core.ports import KeyStore
@@ -80,6 +82,7 @@ class Worker:
         self._current = self._generations.begin(tree, self._follower.first(), generation)
         self._metrics.config_generation.set(generation)
         self._flights = Flights(self._state.receipts, self._inflight.spawn)
+        self._has_cache = False
         self._lag = LagSampler(self._metrics, lambda: sink.lost)
 
     async def take(self, loaded: Loaded, generation: int) -> Mapping[str, int]:
@@ -110,6 +113,7 @@ class Worker:
             self._sink.set_level(telemetry.log_level)
             bridge.set_level(telemetry.log_level)
         self._metrics.config_generation.set(self.generation)
+        self._begin_cache()
         self._retire()
 
     def drop(self) -> None:
@@ -120,6 +124,16 @@ class Worker:
     def ledger(self) -> Ledger:
         """Where the calls of this process are written down."""
         return self._state.ledger
+
+    @property
+    def cache(self) -> CacheStore:
+        """Where answers are kept."""
+        return self._state.cache
+
+    @property
+    def current(self) -> Current:
+        """The snapshot in force."""
+        return self._current
 
     @property
     def counters(self) -> Counters:
@@ -236,6 +250,15 @@ class Worker:
         self.keep(self._keep_retiring, "old configurations")
         for work, name in self._state.loops():
             self.keep(work, name)
+        self._begin_cache()
+
+    def _begin_cache(self) -> None:
+        """Look what the cache can do, once a chain has one."""
+        tree = self._tree
+        layers = (layer for name in tree.tenants for layer in tree.chain_of(name))
+        if not self._has_cache and any(layer.kind == "semantic_cache" for layer in layers):
+            self._has_cache = True
+            self._inflight.spawn(_begun(self._state.cache), "look what the cache can do")
 
     async def close(self) -> None:
         """Settle what has ended, end the background work and every connection."""
@@ -253,3 +276,7 @@ async def _all_closed(listeners: Iterable[Listener]) -> None:
 
 def _is_shared(tree: Tree) -> bool:
     return len(tree.tenants) > 1
+
+
+async def _begun(cache: CacheStore) -> None:
+    _log.info("%s", await cache.begin())

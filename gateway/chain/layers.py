@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gateway.chain.compiled import Chain, nowhere
 from gateway.chain.hooks import check_hooks
-from gateway.chain.onion import Layer
+from gateway.chain.onion import Layer, tell_inside
 from gateway.chain.order import REJECT, WARN, Finding, check_order
 from gateway.chain.plan import Model
 from gateway.chain.plugin import build_foreign, installed, load_file, load_installed
@@ -102,8 +102,7 @@ class ChainBuilder:
         layers = [layer for layer in built if layer is not None]
         conditions = {entry.id: entry.when for entry in chain}
         join_layers(layers, conditions)
-        for at, layer in enumerate(layers):
-            layer.middleware.inside([(each.middleware, each.guard) for each in layers[at + 1 :]])
+        tell_inside(layers)
         whole = Chain(tuple(layers), tuple(conditions[layer.id] for layer in layers), self._trip)
         self.built[name] = whole
         return whole

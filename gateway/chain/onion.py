@@ -9,13 +9,11 @@ from gateway.chain.hooks import FORMS, Forms, forms
 from gateway.core.call import Call
 from gateway.core.errors import GatewayError
 from gateway.core.reply import Reply, Stream, Whole
-from gateway.middleware.base import Middleware, Proceed
+from gateway.middleware.base import Guard, Middleware, Proceed
 
 _Before = Callable[[Call], Awaitable[Reply | None]]
 _After = Callable[[Call, Reply], Awaitable[Reply | None]]
 _OnError = Callable[[Call, GatewayError], Awaitable[Reply | None]]
-Guard = Callable[[Call], bool]
-"""Whether a layer sees a call at all (`when`)."""
 
 
 def _silent(verdict: str) -> None:
@@ -36,6 +34,12 @@ class Layer(NamedTuple):
     foreign: bool = False
     guard: Guard | None = None
     tell: Callable[[str], None] = _silent
+
+
+def tell_inside(layers: Sequence[Layer]) -> None:
+    """Tell each layer which ones are inside of it."""
+    for at, layer in enumerate(layers):
+        layer.middleware.inside([(each.middleware, each.guard) for each in layers[at + 1 :]])
 
 
 def fold(layers: Sequence[Layer], level: str, inner: Proceed) -> Proceed:

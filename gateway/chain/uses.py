@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.chain.compiled import Chain
-from gateway.chain.onion import Layer
+from gateway.chain.onion import Layer, tell_inside
 from gateway.config.chain import ChainEntry, When
 from gateway.config.errors import Mistake, Place
 from gateway.core import codec
@@ -73,6 +73,7 @@ class Uses:
                 conditions.append(None)
             else:
                 layers[at] = self._layer(name, options, layers[at].id, conditions[at])
+        tell_inside(layers)
         return Chain(tuple(layers), tuple(conditions), self._chain.trip)
 
     def _refuse_reserved(self, name: str, options: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from gateway.config.errors import ConfigError
 from gateway.core import codec
 from gateway.core.caching import Selector
+from tests.support import grammar, grammar_messages, grammar_responses
 from tests.support.cache_scene import OTHER_KEY, cached, put, text_of, usage_of, where
 from tests.support.models import Step, cut, said
 from tests.support.scripted_upstream import Peer
@@ -493,3 +495,53 @@ async def spoil(store: Any, word: str) -> None:
     (entry,) = [kept.entry for shelf in store._shelves.values() for kept in shelf.entries.values()]
     changed = entry.answer.replace(b"fine", word.encode())
     await store.put(codec.replace(entry, answer=changed))
+
+
+@pytest.mark.bug("K22")
+@pytest.mark.contract("O-3")
+@ways
+@pytest.mark.parametrize("length", [1, 50, 3_000])
+async def test_a_kept_answer_is_valid_in_its_callers_format(
+    dialect: str, stream: bool, length: int, tmp_path: Path
+) -> None:
+    text = " ".join(f"w\u00f6rd{number}" for number in range(length))
+    more: Json = {"stream_options": {"include_usage": True}} if dialect == "chat" and stream else {}
+    async with cached(tmp_path, m1=[Step("ok", text, gap_s=-1)]) as (gateway, models):
+        first = await put(gateway, "hi", dialect)
+        hit = await put(gateway, "hi", dialect, stream=stream, **more)
+
+    assert where(hit) == "hit-exact"
+    assert text_of(hit, dialect, stream=stream) == text
+    assert hit.headers["content-type"] == (
+        "text/event-stream; charset=utf-8" if stream else "application/json"
+    )
+    if not stream:
+        assert hit.json()["id"] != first.json()["id"]
+        assert set(hit.json()) == set(first.json())
+        return
+    breaches = {
+        "chat": partial(grammar.breaches, asks_usage=True),
+        "messages": grammar_messages.breaches,
+        "responses": grammar_responses.breaches,
+    }[dialect]
+    assert breaches(hit.content) == []
+    pieces = [piece for piece in deltas_of(hit.text) if piece]
+    assert all(len(piece) <= 80 for piece in pieces)
+    assert all(len(piece) >= 20 for piece in pieces[:-1])
+    assert models.n() == 1
+
+
+def deltas_of(stream: str) -> list[str]:
+    """Return the pieces of the text, as they came."""
+    found: list[str] = []
+    for line in stream.splitlines():
+        if not line.startswith("data: {"):
+            continue
+        event = json.loads(line[6:])
+        if "choices" in event:
+            found += [choice["delta"].get("content") or "" for choice in event["choices"]]
+        elif event["type"] == "content_block_delta":
+            found.append(event["delta"].get("text", ""))
+        elif event["type"] == "response.output_text.delta":
+            found.append(event["delta"])
+    return found

@@ -16,7 +16,7 @@ from gateway.core.scope import digest
 
 TRANSPORT = frozenset({"stream", "stream_options"})
 """Top-level fields that say how an answer is sent, not what it is."""
-_NUMBER = re.compile(rb"[:\[,]\s*-?[0-9]+[.eE]|-0")
+_NUMBER = re.compile(rb"(?:^|[:\[,])\s*-?[0-9]+[.eE]|-0")
 _HERE = 0
 """Stands where the last text of the user was; no format has a number there."""
 _EXACT_INT = 2.0**53
@@ -70,10 +70,15 @@ def read_ask(call: Call, fields: codec.Fields) -> Ask:
     return Ask(
         fingerprint=hasher.hexdigest(),
         asked=asked,
-        exact=digest("text", asked) if asked is not None else digest("none"),
+        exact=exact_of(asked),
         after_tools=find is not None and _brings_results(values.get(find.field)),
         unpinned=_unpinned(values),
     )
+
+
+def exact_of(asked: str | None) -> str:
+    """Return the key of a last text within its pool; None for a request without one."""
+    return digest("text", asked) if asked is not None else digest("none")
 
 
 def canonical(raw: codec.Raw) -> tuple[bytes, Any]:

@@ -29,7 +29,7 @@ from gateway.middleware.semantic_cache.fingerprint import Ask, read_ask
 from gateway.middleware.semantic_cache.flights import Flight, Flights, Told
 from gateway.middleware.semantic_cache.following import Followed, Kept
 from gateway.middleware.semantic_cache.keeper import Down
-from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed
+from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed, Step
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions, check
 from gateway.middleware.semantic_cache.replay import Replayed, neutral, whole
 from gateway.middleware.semantic_cache.saving import Savings
@@ -113,6 +113,22 @@ class SemanticCache(Middleware):
         if self._options.coalesce and wish.reads and wish.writes and not wish.only:
             return await self._together(asked)
         return await self._answer(asked, None)
+
+    async def explain(self, call: Call) -> list[Step]:
+        """Look a question up and tell what each tier says; serves and keeps nothing."""
+        fields = call.original.fields
+        if fields is None or call.run.endpoint not in _KEPT_ENDPOINTS:
+            return [("request", "is no question that is kept")]
+        wish = read_wish(call.run, self._options.ttl_s)
+        ask = read_ask(call, fields)
+        pool = self._scoping.pool(call.run, ask.fingerprint)
+        barred = self._admission.bars(call, ask)
+        if barred or pool is None:
+            return [("request", barred or "unscoped")]
+        steps: list[Step] = [("pool", f"{pool.namespace} {pool.scope} {pool.partition}")]
+        found = await self._lookup.look(call, ask, pool, wish, steps)
+        last = f"{found.entry.id} by {found.tier}" if isinstance(found, Hit) else found.reason
+        return [*steps, ("hit" if isinstance(found, Hit) else "miss", last)]
 
     async def _pass_by(self, call: Call, proceed: Proceed, reason: str) -> Reply:
         self._savings.missed(call, "off", reason)

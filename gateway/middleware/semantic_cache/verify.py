@@ -11,6 +11,7 @@ from gateway.middleware.aside import Aside
 from gateway.middleware.base import Build
 from gateway.middleware.semantic_cache.health import Breaker
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
+from gateway.middleware.semantic_cache.words import verifier
 from gateway.middleware.semantic_cache.words.guards import signature, veto
 
 _JUDGE = (
@@ -31,6 +32,8 @@ class Verifier:
         self._judge = Aside(build, options.judge, "judge") if asks else None
         self._timeout_s = options.judge_timeout_ms / 1000
         self._breaker = Breaker()
+        if self._kind == "learned" and options.semantic:
+            _learned()
 
     async def verdict(self, call: Call, asked: str, kept: str, similarity: float) -> str:
         """Say why an answer to `kept` may not be served to `asked`, "" where it may."""
@@ -39,6 +42,8 @@ class Verifier:
         reason = veto(_signature(asked), _signature(kept))
         if reason:
             return f"guard:{reason}"
+        if self._kind == "learned" and not _is_same(asked, kept, similarity):
+            return "verifier"
         if self._judge is not None:
             return await self._ask(call, self._judge, asked, kept)
         return ""
@@ -62,6 +67,19 @@ class Verifier:
             return "judge"
         self._breaker.worked()
         return "" if said == "yes" else "judge"
+
+
+def _learned() -> bool:
+    """Read the trees at load; without them no pair is the same: exact and canonical hits are left."""
+    try:
+        verifier.forest()
+    except (OSError, codec.JSONError, verifier.UnfitError):
+        return False
+    return True
+
+
+def _is_same(asked: str, kept: str, similarity: float) -> bool:
+    return _learned() and verifier.serves(_signature(kept), _signature(asked), similarity)
 
 
 def _word(fields: codec.Fields) -> str:
