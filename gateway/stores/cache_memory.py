@@ -144,9 +144,7 @@ class MemoryCache:
         kept.size = size
         prompt = _Prompt(entry.id, entry.asked, entry.canonical, entry.vector, len(entry.vector))
         self._lead(shelf, entry, entry.exact, prompt)
-        while len(shelf.entries) > self._max_entries or shelf.size > self._max_bytes:
-            self._forget(shelf, next(iter(shelf.entries)))
-        return entry.id in shelf.entries
+        return self._fits(shelf, entry.id)
 
     async def alias(
         self, entry: Entry, exact: str, canonical: str, vector: bytes, asked: str
@@ -158,7 +156,7 @@ class MemoryCache:
             return False
         size = _OVERHEAD + len(vector) + len(asked)
         self._lead(shelf, kept.entry, exact, _Prompt(entry.id, asked, canonical, vector, size))
-        return True
+        return self._fits(shelf, entry.id)
 
     async def block(self, pool: Pool, entry_id: str, exact: str) -> None:
         """Never let this prompt lead to this entry again."""
@@ -228,6 +226,12 @@ class MemoryCache:
             shelf.due = [(kept.entry.expires, name) for name, kept in shelf.entries.items()]
             heapq.heapify(shelf.due)
         return shelf
+
+    def _fits(self, shelf: _Shelf, name: str) -> bool:
+        """Forget what is too much, the longest unused first; tell whether an entry is still there."""
+        while len(shelf.entries) > self._max_entries or shelf.size > self._max_bytes:
+            self._forget(shelf, next(iter(shelf.entries)))
+        return name in shelf.entries
 
     @staticmethod
     def _led(shelf: _Shelf, key: _Key, blocked: "set[str] | tuple[()]") -> Entry | None:

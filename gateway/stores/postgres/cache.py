@@ -172,10 +172,12 @@ class PostgresCache:
     async def _select(
         self, text: str, values: Sequence[object], seconds: float
     ) -> Sequence[Mapping[str, Any]]:
-        async def work(connection: Connection) -> Sequence[Mapping[str, Any]]:
-            return await connection.fetch(text, *values)
+        async def call() -> Sequence[Mapping[str, Any]]:
+            if self._vectors is None:
+                await self._prepared()
+            return await self._database.fetch(text, values)
 
-        return await self._run(work, seconds)
+        return await self._bounded.run(call, seconds, at_once=seconds < ADMIN_S)
 
     async def _run(self, work: Work[Result], seconds: float) -> Result:
         async def call() -> Result:

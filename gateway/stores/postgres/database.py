@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from gateway.core.errors import StoreError
 from gateway.stores.postgres.breaker import Breaker
@@ -69,6 +69,22 @@ class Postgres:
                 if fresh or not may_repeat or isinstance(error, TimeoutError):
                     raise down(error) from error
                 fresh = True
+
+    async def fetch(self, text: str, values: Sequence[object]) -> list[Mapping[str, Any]]:
+        """Select by one statement, in half the round trips; raises as `run`."""
+        async with self._slot():
+            pool, connection = await self._acquire()
+            try:
+                return await connection.fetch(text, *values)
+            except BaseException as error:
+                if not isinstance(error, ANSWERED):
+                    connection.terminate()
+                if not isinstance(error, FAILURES):
+                    raise
+                await self._learn(pool, error)
+                raise down(error) from error
+            finally:
+                await pool.release(connection)
 
     async def close(self) -> None:
         """Close every connection; further calls raise StoreError."""

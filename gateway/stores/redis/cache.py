@@ -95,7 +95,7 @@ class RedisCache:
                 return []
             marks = self._marks.get(pool.tenant) or await self._news(pool.tenant)
             found: list[Found] = []
-            wide = count + _SPARE
+            most, wide = count, count + _SPARE
             for _ in range(_ROUNDS):
                 set_name = set_of(pool, marks.generation(pool))
                 scores: dict[str, float] = {}
@@ -105,7 +105,9 @@ class RedisCache:
                         scores.update(await self._indexes.nearest(space, set_name, vector, wide))
                         if not scores:
                             return []
-                    rows, seen = await self._rows(pool, space, set_name, vector, scores, wide)
+                    rows, seen = await self._rows(
+                        pool, space, set_name, vector, scores, (most, wide)
+                    )
                 except Refused as error:
                     if not lacks(error):
                         raise
@@ -113,10 +115,10 @@ class RedisCache:
                     return []
                 marks = self._marks[pool.tenant]
                 found = _found(rows, marks, pool, scores)
-                if len(found) >= count or seen < wide:
+                if len(found) >= count or (len(rows) < most and seen < wide):
                     break
                 await self._drop_dead(pool.tenant, rows, marks)
-                wide *= _WIDER
+                most, wide = wide, wide * _WIDER
             return found[:count]
 
     async def put(self, entry: Entry) -> bool:
@@ -269,11 +271,11 @@ class RedisCache:
         set_name: str,
         vector: bytes,
         scores: dict[str, float],
-        wide: int,
+        sizes: tuple[int, int],
     ) -> tuple[list[_Near], int]:
-        """Return what names of prompts lead to, and how many names there were."""
+        """Return what names of prompts lead to, and how many names there were; `sizes`: most of both."""
         keys = cache_keys(pool.tenant)
-        common: tuple[Part, ...] = (self._known(pool), keys.entry, keys.prompt, wide, wide)
+        common: tuple[Part, ...] = (self._known(pool), keys.entry, keys.prompt, *sizes)
         if scores:
             names, args = (keys.marks, space), (*common, "", *scores)
         else:
