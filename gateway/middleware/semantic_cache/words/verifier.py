@@ -2,7 +2,6 @@
 
 from functools import cache
 from importlib.resources import files
-from math import exp
 from typing import Final
 
 from gateway.core import codec
@@ -20,12 +19,12 @@ NO_COSINE: Final = -1.0
 class Forest(codec.Struct, frozen=True):
     """Trees in one row of nodes: a node tests a feature; what is at most the limit goes on with the node after it.
 
-    `feature` is -1 at a leaf, whose `limit` is its value; `other` is the node for what is above the limit.
+    `feature` is -1 at a leaf, whose `limit` is the share of good pairs there, in thousandths; `other` is how many
+    nodes further what is above the limit goes on.
     """
 
     features: tuple[str, ...]
     cut: float
-    base: float
     roots: tuple[int, ...]
     feature: tuple[int, ...]
     limit: tuple[float, ...]
@@ -34,15 +33,15 @@ class Forest(codec.Struct, frozen=True):
     def score(self, row: list[float]) -> float:
         """Return the share of pairs like this one that one answer serves, by what the trees learned."""
         feature, limit, other = self.feature, self.limit, self.other
-        total = self.base
+        total = 0.0
         for node in self.roots:
             at = node
             tested = feature[at]
             while tested >= 0:
-                at = at + 1 if row[tested] <= limit[at] else other[at]
+                at = at + 1 if row[tested] <= limit[at] else at + other[at]
                 tested = feature[at]
             total += limit[at]
-        return 1.0 / (1.0 + exp(-max(-60.0, min(60.0, total))))
+        return total / (1000.0 * len(self.roots))
 
 
 class UnfitError(Exception):
