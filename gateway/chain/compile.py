@@ -49,21 +49,15 @@ class Compiler:
         self._redactor = redactor
         self._chains = chains
 
-    def targets(self, tree: Tree) -> tuple[dict[str, Account], dict[str, Model]]:
-        """Build the accounts and models of a checked tree; raises ValueError for an account that cannot be used."""
-        accounts = {
-            name: replace(
-                self._account(name, entry),
-                tariff=Tariff(name, entry.kind, entry.base_url or "", tree.prices),
-            )
-            for name, entry in tree.providers.items()
-        }
-        models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
-        return accounts, models
+    def account(self, name: str, entry: config_providers.Provider, tree: Tree) -> Account:
+        """Build one account with its prices; raises ValueError or OSError for settings that cannot be used."""
+        tariff = Tariff(name, entry.kind, entry.base_url or "", tree.prices)
+        return replace(self._account(name, entry), tariff=tariff)
 
     def compile(self, tree: Tree, stored: Iterable[StoredKey], generation: int) -> Snapshot:
         """Build the snapshot of a checked tree and the keys of the key store; raises ConfigError."""
-        accounts, models = self.targets(tree)
+        accounts = {name: self.account(name, entry, tree) for name, entry in tree.providers.items()}
+        models = {name: self._model(name, entry, accounts) for name, entry in tree.models.items()}
         rows: dict[str, list[StoredKey]] = {}
         for row in stored:
             if not row.revoked:
@@ -159,7 +153,7 @@ class Compiler:
         prefix, _, suffix = name.partition("*")
         return Model(
             name=name,
-            targets=tuple(self._target(target, accounts) for target in entry.targets),
+            targets=tuple(self.target(target, accounts) for target in entry.targets),
             balance=entry.balance,
             context_tokens=entry.limits.context_tokens,
             max_output_tokens=entry.limits.max_output_tokens,
@@ -168,7 +162,8 @@ class Compiler:
             suffix=suffix,
         )
 
-    def _target(self, entry: config_models.Target, accounts: Mapping[str, Account]) -> Target:
+    def target(self, entry: config_models.Target, accounts: Mapping[str, Account]) -> Target:
+        """Build one target of a model."""
         return Target(
             account=accounts[entry.provider],
             model=entry.model,

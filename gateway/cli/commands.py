@@ -13,6 +13,7 @@ from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError
 from gateway.config.files import Files
 from gateway.config.key_settings import KeySettings, load_key_settings
+from gateway.config.kinds import CLOUD, KindRule
 from gateway.config.loader import load
 from gateway.config.schema import Tree
 from gateway.config.source import Source
@@ -66,7 +67,24 @@ def load_tree(
         overrides=overrides,
         found=found,
         files=files,
+        kind_rules=kind_rules(),
     )
+
+
+_OF_CLOUD: Mapping[str, frozenset[str]] = {
+    "": frozenset(),
+    "aws": frozenset(CLOUD) - {"credentials_file"},
+    "google": frozenset({"region", "credentials_file"}),
+}
+"""What entries may say of credentials, by how requests are signed."""
+
+
+def kind_rules() -> Mapping[str, KindRule]:
+    """Return what each kind of provider needs, takes and can be asked in."""
+    return {
+        kind: KindRule(row.needs(), _OF_CLOUD[row.signs], row.dialects())
+        for kind, row in PROVIDERS.items()
+    }
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -153,7 +171,14 @@ def _version(options: argparse.Namespace) -> int:
     return FINE
 
 
+def _cache(options: argparse.Namespace) -> int:
+    from gateway.cli.cache import run_cache  # the other commands start faster without it
+
+    return run_cache(options, load_tree(options.config))
+
+
 _COMMANDS = {
+    "cache": _cache,
     "serve": _serve,
     "check": _check,
     "explain": _explain,

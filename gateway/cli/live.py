@@ -57,14 +57,10 @@ async def _check_all(tree: Tree) -> bool:
         ports = Ports(metrics, *(cast("Any", None),) * 3)
         health = HealthBook(metrics.target_health)
         compiler = Compiler(client, health, local_door, redactor, Chains(nowhere, ports))
-        accounts, models = compiler.targets(tree)
         said = await asyncio.gather(
-            *(_check(engine, account, models) for account in accounts.values())
+            *(_check(engine, compiler, tree, name) for name in tree.providers)
         )
         await inflight.stop_background()
-    except ValueError as error:
-        print(error)
-        return False
     finally:
         await client.aclose()
         registry.close()
@@ -74,12 +70,16 @@ async def _check_all(tree: Tree) -> bool:
 
 
 async def _check(
-    engine: Engine, account: Account, models: Mapping[str, Model]
+    engine: Engine, compiler: Compiler, tree: Tree, name: str
 ) -> tuple[str, str, bool]:
     """Return the provider's name, what came of a call in words, and whether it was fine."""
-    target = _target_of(account, models)
+    try:
+        account = compiler.account(name, tree.providers[name], tree)
+    except (ValueError, OSError) as error:
+        return name, f"cannot be used: {error}", False
+    target = _target_of(compiler, tree, account)
     if target is None:
-        return account.name, "not called: no model of the configuration names it", True
+        return name, "not called: no model of the configuration names it", True
     began, words = clock.monotonic(), ""
     for endpoint in _ASK:
         if endpoint not in account.row.offers:
@@ -90,14 +90,14 @@ async def _check(
             words = words or _words(error)
             continue
         took_ms = (clock.monotonic() - began) * 1000
-        return account.name, f"{target.model} answered {endpoint} in {took_ms:.0f} ms", True
-    return account.name, f"{target.model} failed: {words or 'it offers nothing to call'}", False
+        return name, f"{target.model} answered {endpoint} in {took_ms:.0f} ms", True
+    return name, f"{target.model} failed: {words or 'it offers nothing to call'}", False
 
 
-def _target_of(account: Account, models: Mapping[str, Model]) -> Target | None:
-    targets = [each for model in models.values() for each in model.targets]
-    own = [each for each in targets if each.account.name == account.name]
-    return next((each for each in own if "*" not in each.model), None)
+def _target_of(compiler: Compiler, tree: Tree, account: Account) -> Target | None:
+    targets = [each for model in tree.models.values() for each in model.targets]
+    own = [each for each in targets if each.provider == account.name and "*" not in each.model]
+    return compiler.target(own[0], {account.name: account}) if own else None
 
 
 def _call(target: Target, endpoint: str) -> Call:

@@ -11,6 +11,7 @@ from gateway.config.checks import check_tree
 from gateway.config.complaints import complaints
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.files import Files
+from gateway.config.kinds import KindRule, check_kinds
 from gateway.config.node import Node, View
 from gateway.config.references import REFERENCES, Secret, Unresolved, resolve
 from gateway.config.schema import Tree
@@ -27,6 +28,7 @@ class Origin:
     overrides: Mapping[str, object]
     absent: Collection[str] = ()
     files: Files = field(default_factory=Files)
+    rules: Mapping[str, KindRule] = field(default_factory=dict[str, KindRule])
 
 
 def build(
@@ -49,6 +51,7 @@ def build(
     mistakes += wrong
     if whole:
         mistakes += check_tree(View(root), origin.kinds, origin.middleware, origin.absent)
+        mistakes += check_kinds(View(root), origin.rules)
     tree = _validated(root, mistakes)
     if tree is None or mistakes:
         raise ConfigError(mistakes)

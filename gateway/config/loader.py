@@ -8,6 +8,7 @@ from gateway.config.build import Origin, build
 from gateway.config.default import data_directory, default_tree, place_database
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.files import Files
+from gateway.config.kinds import KindRule
 from gateway.config.schema import Tree
 
 
@@ -21,6 +22,7 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
     files: Files | None = None,
+    kind_rules: Mapping[str, KindRule] | None = None,
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
@@ -28,7 +30,7 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
     `known_middleware` None takes any kind in a chain; `absent_middleware` protects, and is refused as such while
     this version cannot run it. `overrides`: `{"server.port": 8080}`.
     `found` are kinds whose server answers on this machine; only the built-in default takes them up. `files` keep
-    what was read, also of a configuration with mistakes.
+    what was read, also of a configuration with mistakes. `kind_rules` say what each kind of provider needs.
     """
     data_dir, notes = data_directory(environ)
     if path is None:
@@ -39,7 +41,13 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
     files = files or Files()
     written = gather(path, files)
     origin = Origin(
-        environ, known_kinds, known_middleware, overrides or {}, absent_middleware, files
+        environ,
+        known_kinds,
+        known_middleware,
+        overrides or {},
+        absent_middleware,
+        files,
+        kind_rules or {},
     )
     tree = build(written.root, origin, written.mistakes, whole=written.whole)
     tree = place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))

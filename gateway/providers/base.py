@@ -116,6 +116,19 @@ class Provider:
             url = url.replace(mark, quote(value or "", safe=""))
         return shared_host(url)
 
+    def needs(self) -> tuple[str, ...]:
+        """Return what an entry of this kind must say, where it writes no address of its own."""
+        if not self.base_url and not self.is_local:
+            return ("base_url",)
+        return tuple(name for name in ("project", "region") if "{" + name + "}" in self.base_url)
+
+    def dialects(self) -> frozenset[str]:
+        """Return the formats that an entry of this kind may choose with `dialect`."""
+        if self.wires:
+            own = {self.dialect} if self.dialect == "bedrock_converse" else set[str]()
+            return frozenset({"anthropic_messages", *own})
+        return frozenset(_NATIVE) if self.dialect in _NATIVE and not self.is_local else frozenset()
+
     def auth_headers(self, secret: str) -> tuple[tuple[bytes, bytes], ...]:
         """Return the credential headers of one key; none for an empty key."""
         return auth_headers(self.auth, secret)

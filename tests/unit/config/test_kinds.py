@@ -1,0 +1,66 @@
+"""What kinds of providers need, take and can be asked in is checked where it is written."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.commands import load_tree
+from gateway.config.errors import ConfigError
+
+REST = """
+models: {m: {targets: [{provider: p, model: x}]}}
+tenants: {t: {keys: [{id: k, secret: sk-7f3k9d2m5q8w1x4z6v0b}], models: [m]}}
+"""
+
+
+@pytest.fixture
+def mistakes(tmp_path: Path) -> Callable[[str], list[str]]:
+    def find(entry: str) -> list[str]:
+        path = tmp_path / "gateway.yaml"
+        path.write_text(f"providers:\n  p: {entry}\n{REST}", encoding="utf-8")
+        try:
+            load_tree(path)
+        except ConfigError as error:
+            return [f"{each.path}: {each.message}" for each in error.mistakes]
+        return []
+
+    return find
+
+
+@pytest.mark.bug("K41")
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{kind: bedrock}", "providers.p: a provider of the kind bedrock needs `region`"),
+        ("{kind: vertex, region: us-east5}", "needs `project`"),
+        ("{kind: azure}", "needs `base_url`"),
+        ("{kind: openai, region: us-east-1}", "providers.p.region: has no effect"),
+        ("{kind: gemini, dialect: openai_chat}", "is no choice for the kind gemini"),
+        ("{kind: openai, dialect: bedrock_converse}", "the choices are: anthropic_messages"),
+        (
+            "{kind: vertex, region: r, project: p, credentials_file: /none.json}",
+            "providers.p.credentials_file: there is no such file",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_told_with_its_place(
+    mistakes: Callable[[str], list[str]], entry: str, words: str
+) -> None:
+    found = mistakes(entry)
+
+    assert len(found) == 1
+    assert words in found[0]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{kind: bedrock, region: us-east-1}",
+        '{kind: vertex, base_url: "https://proxy.example.com/v1"}',
+        "{kind: openai, dialect: openai_responses}",
+        "{kind: bedrock, region: eu-west-1, dialect: anthropic_messages}",
+    ],
+)
+def test_what_can_be_used_is_taken(mistakes: Callable[[str], list[str]], entry: str) -> None:
+    assert mistakes(entry) == []
