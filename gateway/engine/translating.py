@@ -2,9 +2,9 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 from gateway.chain.plan import Model, Target
 from gateway.core import clock, codec
@@ -33,6 +33,11 @@ from gateway.upstream.fetch import fetch_picture
 
 _MOST_PICTURES = 16
 _SEAL = b"encrypted_content"
+_BETAS = "anthropic_beta"
+_LARGE = 1 << 18
+"""Bytes of a request above which it is read and written beside the loop, which other callers wait for."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _TRUE, _FALSE = codec.raw(True), codec.raw(False)
 _SEALED_S = 86_400.0
 """How long sealed state is kept: a day, in which a conversation with tools goes on."""
@@ -65,10 +70,11 @@ async def plan(
         raise InputError("unsupported_model", "This target takes no forms.", param="model")
     name = run.target_model = target.served(model, run.asked)
     dialect = cast("Dialect", run.dialect)
+    large = original.size > _LARGE
     if run.endpoint == "embeddings":
-        return _embed(run, target, original, name, wire)
+        return await _do(large, _embed, run, target, original, name, wire)
     if run.endpoint == "rerank":
-        return _rank(run, target, original, name)
+        return await _do(large, _rank, run, target, original, name)
     stream = run.stream and not run.needs.whole
     facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
     traits = WIRES[wire]
@@ -76,23 +82,56 @@ async def plan(
     if wrapping is not None:
         return _wrap(run, target, original, facts, wire, wrapping)
     notes = Notes()
-    caller = CALLERS[dialect.name]
-    prompt = with_defaults(caller.read_request(original.fields, notes), target.common)
-    if stream != prompt.stream:
-        prompt = codec.replace(prompt, stream=stream)
-    side = TARGETS[wire]
+    grammar = TARGETS[wire].grammar(facts)
+    prompt, ids = await _do(large, _read, run, target, original, facts, wire, notes)
     told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
-    grammar = side.grammar(facts)
-    ids = wanted(prompt, grammar)
     if ids:
         found = await opaque.get_many(run.tenant, ids)
-        prompt = restore(prompt, found, target.account.name, notes)
+        prompt = await _do(large, restore, prompt, found, target.account.name, notes)
     prompt = await _fetch(run, target, prompt, grammar)
-    written = write(prompt, caller, side, facts, grammar, told, notes)
+    return await _do(large, _write, run, target, prompt, facts, wire, told, notes)
+
+
+async def _do(
+    large: bool,  # noqa: FBT001  one fact about the request
+    work: Callable[_P, _R],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> _R:
+    """Do a step at once, or in a thread for a large request: it takes longer than others may wait."""
+    if large:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    return work(*args, **kwargs)
+
+
+def _read(
+    run: Run, target: Target, original: JsonOriginal, facts: Facts, wire: str, notes: Notes
+) -> tuple[Prompt, Sequence[str]]:
+    """Read a request; return it with the ids of what was sealed for this target and is to be put back."""
+    caller = CALLERS[cast("Dialect", run.dialect).name]
+    prompt = with_defaults(caller.read_request(original.fields, notes), target.common)
+    if facts.stream != prompt.stream:
+        prompt = codec.replace(prompt, stream=facts.stream)
+    betas = WIRES[wire].betas
+    if betas is not None and run.passed and _BETAS not in prompt.extra:
+        told = betas(run.passed, notes)
+        if told:
+            prompt = codec.replace(prompt, extra={**prompt.extra, _BETAS: told})
+    return prompt, wanted(prompt, TARGETS[wire].grammar(facts))
+
+
+def _write(
+    run: Run, target: Target, prompt: Prompt, facts: Facts, wire: str, told: Told, notes: Notes
+) -> Outgoing:
+    """Fit a request to its target and write it."""
+    name = cast("Dialect", run.dialect).name
+    side = TARGETS[wire]
+    written = write(prompt, CALLERS[name], side, facts, side.grammar(facts), told, notes)
     side_path = side.path(replace(facts, tools=True) if prompt.tools else facts)
     body, path = _finish(run, target, facts, wire, written.fields, side_path)
     warn(run, notes.warnings)
-    headers = target.account.row.headers
+    speaks_it = name == wire and run.passed
+    headers = run.passed if speaks_it else target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)
 
 
@@ -145,9 +184,10 @@ def _wrap(
 ) -> Outgoing:
     notes = Notes()
     fields = wrapping.fields(original.fields, facts, run.passed, notes)
+    headers = wrapping.headers(run.passed, notes) if wrapping.headers is not None else ()
     warn(run, notes.warnings)
     body, path = _finish(run, target, facts, wire, fields, TARGETS[wire].path(facts))
-    return _outgoing(run.passed, wire, path, body)._replace(wrapping=wrapping)
+    return _outgoing(headers, wire, path, body)._replace(wrapping=wrapping)
 
 
 def _outgoing(headers: Headers, wire: str, path: bytes, body: bytes) -> Outgoing:

@@ -14,6 +14,7 @@ from gateway.dialects.bedrock.frames import Frame, FrameBuffer
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages import answer_in, request_out
+from gateway.dialects.messages.betas import bedrock_betas
 from gateway.dialects.messages.event_reader import EventReader
 from gateway.dialects.messages.events import as_event
 from gateway.dialects.messages.hosts import BEDROCK
@@ -21,15 +22,8 @@ from gateway.dialects.messages.watcher import MessagesWatcher
 from gateway.dialects.sides import Facts
 
 NAME = "bedrock_anthropic"
-_BETA_HEADER = b"anthropic-beta"
 _UNKNOWN = ("metadata", "service_tier", "inference_geo", "speed")
 """Settings of Messages that Invoke refuses, and that say nothing about the answer."""
-_BETAS = (
-    "compact-", "computer-use-", "context-1m-", "context-management-", "dev-full-thinking-", "effort-",
-    "fine-grained-tool-streaming-", "interleaved-thinking-", "output-128k-", "structured-outputs-",
-    "token-efficient-tools-", "tool-examples-", "tool-search-tool-",
-)  # fmt: skip
-"""How the betas begin that Bedrock knows; it refuses a whole request for one that it does not."""
 _METRICS = b"amazon-bedrock-"
 
 
@@ -44,26 +38,13 @@ def relay_fields(
     fields: codec.Fields, _facts: Facts, passed: Headers, notes: Notes
 ) -> codec.Fields:
     """Return the body for a caller of Messages: its fields as they came, version and betas added."""
-    betas = [] if "anthropic_beta" in fields else _known_betas(passed, notes)
+    betas = [] if "anthropic_beta" in fields else bedrock_betas(passed, notes)
     out = BEDROCK.fields(fields, betas)
     for name in _UNKNOWN:
         if name in out:
             del out[name]
             notes.lost("field_unsupported", name)
     return out
-
-
-def _known_betas(passed: Headers, notes: Notes) -> list[str]:
-    betas: dict[str, None] = {}
-    for name, value in passed:
-        if name != _BETA_HEADER:
-            continue
-        for beta in map(str.strip, value.decode("latin-1").split(",")):
-            if beta.startswith(_BETAS):
-                betas[beta] = None
-            elif beta:
-                notes.lost("field_unsupported", f"anthropic-beta {beta}")
-    return list(betas)
 
 
 class _Unwrapper:
