@@ -17,6 +17,8 @@ from gateway.dialects.loss_table import LOSSES
 from gateway.dialects.openai_errors import type_of
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.refusal import refuse
+from gateway.middleware.guardrail.check import CheckOptions
+from gateway.middleware.guardrail.registry import CHECKS, load_check
 from gateway.middleware.registry import load_kind
 from gateway.providers.base import Provider
 from gateway.providers.registry import PROVIDERS
@@ -25,7 +27,7 @@ from gateway.server.routes import Route
 from tests.support.shared import ROOT
 
 DOCS = ROOT / "docs"
-OPTIONS = ("retry", "fallback", "hedge", "limits", "budget")
+OPTIONS = ("retry", "fallback", "hedge", "limits", "budget", "guardrail")
 """Kinds of middleware whose pages have a table of their options."""
 PAGES = (
     "api.md",
@@ -203,6 +205,29 @@ def options(kind: str) -> str:
     return _HEAD + "".join(rows)
 
 
+def guard_checks() -> str:
+    """Return a row for every kind of check with its own options."""
+
+    def row(kind: str) -> tuple[str, str, str]:
+        made = load_check(kind)
+        facts = made.options.model_json_schema(by_alias=True)["properties"]
+        own = [name for name in facts if name not in _COMMON]
+        words = (f"`{name}`: {facts[name].get('description', '')}" for name in own)
+        return f"`{kind}`", made.summary, "<br>".join(words).replace("|", "\\|")
+
+    return _table(("Kind", "Finds", "Its own options"), map(row, sorted(CHECKS)))
+
+
+_COMMON = frozenset(CheckOptions.model_fields)
+
+
+def guard_options() -> str:
+    """Return a row for every option that all checks share."""
+    facts = CheckOptions.model_json_schema()["properties"]
+    rows = (_row(name, each, is_required=name == "kind") for name, each in facts.items())
+    return _HEAD + "".join(rows)
+
+
 def _differs(each: Provider) -> bool:
     return bool(each.quirks.rename or each.quirks.refuse or not each.quirks.ask_usage)
 
@@ -215,6 +240,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "providers": providers,
     "edits": edits,
     "losses": losses,
+    "guard_checks": guard_checks,
+    "guard_options": guard_options,
     **{f"options_{kind}": partial(options, kind) for kind in OPTIONS},
 }
 

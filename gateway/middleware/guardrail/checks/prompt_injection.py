@@ -72,9 +72,9 @@ _ALL = compile_pattern("(?i)" + "|".join((*_ENGLISH, *_OTHERS, *_ROLES)))
 _WORDS = compile_pattern("(?i)" + "|".join((*_ENGLISH, *_OTHERS)))
 _BEGINS = compile_pattern(
     r"(?i)\b(?:ignor|disregard|forget|overrid|bypass|overlook|neglect|skip|drop|reveal|print|repeat|show|output"
-    r"|leak|display|disclose|tell me|give me|you are|do anything|developer|jailb|god mode|unfiltered|dan mode|pretend|act"
-    r"|behave|respond|new |without|no longer|free |do not|don't|never|vergiss|oublie|olvida|dimentica|esque)"
-    r"|[<\[#*\n]|\b(?:system|developer|begin|end)\b|[^\x00-\x7f]"
+    r"|leak|display|disclose|tell me|give me|you are|do anything|developer|jailb|god mode|unfiltered|dan mode"
+    r"|pretend|act|behave|respond|new |without|no longer|free |do not|don't|never|vergiss|oublie|olvida"
+    r"|dimentica|esque)|[<\[#*\n]|\b(?:system|developer|begin|end)\b|[^\x00-\x7f]"
 )
 _HIDDEN = re.compile(
     "[\U000e0000-\U000e007f]+|[\U000e0100-\U000e01ef]{2,}|[\u202a-\u202e\u2066-\u2069]"
