@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters
 from gateway.core.ledger import Ledger
 from gateway.stores.registry import LEDGERS, open_ledger
+from tests.support import caches
 from tests.support.counting import BACKENDS, Opening, opened
 from tests.support.ledger_rows import Open
 
@@ -64,3 +66,32 @@ async def counters(opening: Opening) -> AsyncGenerator[Counters]:
 def tenant() -> str:
     """Name a tenant that nobody used before: stores are shared by the tests."""
     return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(params=caches.STORES)
+def cache_store(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def cache_opening(cache_store: str, request: pytest.FixtureRequest) -> caches.Opening:
+    return caches.opened(cache_store, caches.address(cache_store, request))
+
+
+@pytest.fixture
+async def cache(cache_opening: caches.Opening) -> AsyncGenerator[CacheStore]:
+    async with cache_opening() as made:
+        yield made
+
+
+@pytest.fixture
+async def similar(cache_store: str, cache: CacheStore) -> CacheStore:
+    """A cache that can search by similarity."""
+    if cache_store in caches.WITHOUT_VECTORS:
+        pytest.skip("this server has no vectors")
+    return cache
+
+
+@pytest.fixture
+def another(tenant: str) -> str:
+    return f"{tenant}-other"

@@ -112,6 +112,15 @@ async def keep_many(cache: CacheStore, entries: list[Entry], at_once: int = 64) 
         assert all(await asyncio.gather(*map(cache.put, entries[at : at + at_once])))
 
 
+def same(found: Entry | None, kept: Entry) -> bool:
+    """Tell whether an entry came back whole; its times are the store's."""
+    if found is None:
+        return False
+    assert found.expires - found.created == pytest.approx(kept.expires - kept.created, abs=0.01)
+    names = set(Entry.__struct_fields__) - {"created", "expires"}
+    return all(getattr(found, name) == getattr(kept, name) for name in names)
+
+
 def crowd(url: str) -> None:
     """Copy what is foreign nine times inside Postgres, which takes minutes to be told so much by its own port."""
     sql(

@@ -76,13 +76,16 @@ class Postgres:
             pool, connection = await self._acquire()
             try:
                 return await connection.fetch(text, *values)
-            except BaseException as error:
-                if not isinstance(error, ANSWERED):
-                    connection.terminate()
-                if not isinstance(error, FAILURES):
-                    raise
+            except ANSWERED as error:
                 await self._learn(pool, error)
                 raise down(error) from error
+            except FAILURES as error:
+                connection.terminate()
+                await self._learn(pool, error)
+                raise down(error) from error
+            except BaseException:
+                connection.terminate()
+                raise
             finally:
                 await pool.release(connection)
 

@@ -90,36 +90,16 @@ class RedisCache:
         if not vector or len(vector) % FLOAT or count < 1:
             return []
         async with self._in_time():
-            way = await self._chosen()
-            if not way:
+            if not await self._chosen():
                 return []
-            marks = self._marks.get(pool.tenant) or await self._news(pool.tenant)
-            found: list[Found] = []
-            most, wide = count, count + _SPARE
-            for _ in range(_ROUNDS):
-                set_name = set_of(pool, marks.generation(pool))
-                scores: dict[str, float] = {}
-                space = cache_keys(pool.tenant).space(embedder, vector)
-                try:
-                    if way == "search":
-                        scores.update(await self._indexes.nearest(space, set_name, vector, wide))
-                        if not scores:
-                            return []
-                    rows, seen = await self._rows(
-                        pool, space, set_name, vector, scores, (most, wide)
-                    )
-                except Refused as error:
-                    if not lacks(error):
-                        raise
-                    self._ways = None
-                    return []
-                marks = self._marks[pool.tenant]
-                found = _found(rows, marks, pool, scores)
-                if len(found) >= count or (len(rows) < most and seen < wide):
-                    break
-                await self._drop_dead(pool.tenant, rows, marks)
-                most, wide = wide, wide * _WIDER
-            return found[:count]
+            try:
+                return await self._nearest(pool, embedder, vector, count)
+            except Refused as error:
+                if not lacks(error):
+                    raise
+                # Another server took the place of the one that was asked what it offers.
+                self._ways = None
+                return []
 
     async def put(self, entry: Entry) -> bool:
         """Keep an entry; False when it was deleted while it was made, or is over already."""
@@ -263,6 +243,29 @@ class RedisCache:
             if reply[0]:
                 return bool(reply[0] > 0)
         return False
+
+    async def _nearest(
+        self, pool: Pool, embedder: str, vector: bytes, count: int
+    ) -> Sequence[Found]:
+        marks = self._marks.get(pool.tenant) or await self._news(pool.tenant)
+        space = cache_keys(pool.tenant).space(embedder, vector)
+        found: list[Found] = []
+        most, wide = count, count + _SPARE
+        for _ in range(_ROUNDS):
+            set_name = set_of(pool, marks.generation(pool))
+            scores: dict[str, float] = {}
+            if self._way == "search":
+                scores.update(await self._indexes.nearest(space, set_name, vector, wide))
+                if not scores:
+                    return []
+            rows, seen = await self._rows(pool, space, set_name, vector, scores, (most, wide))
+            marks = self._marks[pool.tenant]
+            found = _found(rows, marks, pool, scores)
+            if len(found) >= count or (len(rows) < most and seen < wide):
+                break
+            await self._drop_dead(pool.tenant, rows, marks)
+            most, wide = wide, wide * _WIDER
+        return found[:count]
 
     async def _rows(
         self,
