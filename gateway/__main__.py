@@ -57,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
             "conform", help="ask a running gateway to show that it speaks its formats"
         )
     )
+    _add_cache(
+        commands.add_parser(
+            "cache", help="show, explain and forget kept answers of a running gateway"
+        )
+    )
     commands.add_parser("version", help="print the version")
     return parser
 
@@ -84,6 +89,31 @@ def _add_conform(parser: argparse.ArgumentParser) -> None:
         help="a model, and the formats to ask it in: chat, messages, responses; default: the first that is listed",
     )
     parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def _add_cache(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    stats = actions.add_parser("stats", help="count what is kept for a tenant")
+    explain = actions.add_parser(
+        "explain", help="look a question up, and print what each tier says"
+    )
+    explain.add_argument(
+        "question",
+        nargs="?",
+        help="a question; without it a request's body is read from standard input",
+    )
+    explain.add_argument("--model", default="", help="the model that is asked")
+    explain.add_argument("--session", help="the session that asks")
+    explain.add_argument("--path", default="/v1/chat/completions", help="where it would be sent")
+    explain.add_argument("--json", action="store_true", help="for programs")
+    purge = actions.add_parser("purge", help="forget what fits, at once and for good")
+    for name in ("id", "session", "namespace", "tag", "model", "agent"):
+        purge.add_argument(f"--{name}", default="")
+    purge.add_argument("--everything", action="store_true", help="all that is kept for the tenant")
+    for action in (stats, explain, purge):
+        action.add_argument("--tenant", default="default")
+        action.add_argument("--config", type=Path, help="where the admin listener is configured")
+        action.add_argument("--admin", metavar="URL", help="where it answers, if that is elsewhere")
 
 
 def _add_keys(parser: argparse.ArgumentParser) -> None:

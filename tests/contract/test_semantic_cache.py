@@ -13,7 +13,7 @@ from gateway.core import codec
 from gateway.core.caching import Selector
 from tests.support import grammar, grammar_messages, grammar_responses
 from tests.support.cache_scene import OTHER_KEY, cached, put, text_of, usage_of, where
-from tests.support.models import Step, cut, said
+from tests.support.models import HANG, Step, chained, cut, said
 from tests.support.scripted_upstream import Peer
 
 Json = dict[str, Any]
@@ -545,3 +545,68 @@ def deltas_of(stream: str) -> list[str]:
         elif event["type"] == "response.output_text.delta":
             found.append(event["delta"])
     return found
+
+
+@pytest.mark.bug("K21")
+@pytest.mark.parametrize(
+    ("judge", "wanted"), [(said("Yes."), "hit-semantic"), (said("no"), "miss"), (HANG, "miss")]
+)
+async def test_a_judge_decides_where_guards_let_a_pair_pass(
+    judge: Step, wanted: str, tmp_path: Path
+) -> None:
+    options = {"canonical": False, "verify": "llm", "judge": "m2"}
+    async with cached(tmp_path, options, m2=[judge]) as (gateway, models):
+        await put(gateway, NEAR[0])
+        answer = await put(gateway, NEAR[1])
+        forbidden = await put(gateway, "how do I reset my password twice, 3 times?")
+
+    assert where(answer) == wanted
+    assert where(forbidden) == "miss"
+    assert models.n("m2") == 1
+
+
+async def test_the_learned_verifier_stands_behind_the_guards_for_wider_scopes(
+    tmp_path: Path,
+) -> None:
+    async with cached(tmp_path, {"canonical": False, "scope": "tenant"}) as (gateway, _):
+        await put(gateway, NEAR[0])
+        same = await put(gateway, "How can I reset my password?")
+        other = await put(gateway, "what colour is the sky above the harbour in the evening")
+
+    assert where(same) == "hit-semantic"
+    assert where(other) == "miss"
+
+
+async def test_questions_that_do_not_keep_are_left_alone(tmp_path: Path) -> None:
+    async with cached(tmp_path) as (gateway, models):
+        answers = [await put(gateway, "what is the weather today?") for _ in range(2)]
+
+        assert gateway.count("gateway_cache_misses_total", reason="volatile") == 2
+
+    assert [where(each) for each in answers] == ["off", "off"]
+    assert models.n() == 2
+
+
+async def test_in_shadow_mode_a_hit_is_counted_and_the_model_answers(tmp_path: Path) -> None:
+    chain = [{"semantic_cache": {"id": "c", "semantic": False, "mode": "shadow"}}]
+    async with chained(tmp_path, chain, m1=[said()]) as (gateway, models):
+        answers = [await put(gateway) for _ in range(2)]
+
+        assert gateway.count("gateway_shadow_verdicts_total", verdict="exact") == 1
+
+    assert models.n() == 2
+    assert {where(each) for each in answers} <= {"miss", "off"}
+
+
+async def test_what_was_answered_and_saved_is_counted(tmp_path: Path) -> None:
+    async with cached(tmp_path) as (gateway, _):
+        for _ in range(3):
+            await put(gateway)
+
+        count = gateway.count
+        assert count("gateway_cache_requests_total", tenant="acme", result="hit-exact") == 2
+        assert count("gateway_cache_requests_total", tenant="acme", result="miss") == 1
+        assert count("gateway_cache_misses_total", reason="cold") == 1
+        assert count("gateway_cache_stores_total", result="kept") == 1
+        assert count("gateway_cache_saved_tokens_total", type="input") > 0
+        assert count("gateway_cache_scope_mismatch_total") == 0
