@@ -152,8 +152,10 @@ class Kinds:
             await self._object(exchange, run, principal, match)
             return
         behind = {name: p.model for name, p in await self._engine.listing.names(principal)}
-        lists = list_models if exchange.header(b"anthropic-version") is None else list_for_messages
-        body = lists(principal, behind, self._loaded_at)
+        if exchange.header(b"anthropic-version") is None:
+            body = list_models(principal, behind, self._loaded_at)
+        else:
+            body = list_for_messages(principal, behind, self._loaded_at, exchange.query)
         await write_reply(exchange, run, Whole(200, JSON, body), None)
 
     async def _model(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import parse_qsl
 
 from gateway.chain.plan import Model, Principal
 from gateway.chain.snapshot import resolve
@@ -10,6 +11,7 @@ from gateway.core import codec
 from gateway.core.money import dollars
 
 _OWNER = "llm-gateway"
+_MOST_ROWS = 1000
 
 
 def list_models(principal: Principal, behind: Mapping[str, Model], loaded_at: int) -> bytes:
@@ -24,12 +26,19 @@ def get_model(principal: Principal, name: str, loaded_at: int) -> bytes:
     return codec.encode(_row(name, resolve(principal, name), loaded_at))
 
 
-def list_for_messages(principal: Principal, behind: Mapping[str, Model], loaded_at: int) -> bytes:
-    """Render all models of a caller in the shape of the Messages API."""
-    named = {**behind, **principal.models}
-    rows = [_messages_row(name, model, loaded_at) for name, model in sorted(named.items())]
+def list_for_messages(
+    principal: Principal, behind: Mapping[str, Model], loaded_at: int, query: bytes = b""
+) -> bytes:
+    """Render models of a caller in the shape of the Messages API; `query` may hold `limit` and `after_id`."""
+    asked = dict(parse_qsl(query.decode("ascii", "replace")))
+    named = sorted({**behind, **principal.models}.items())
+    after = asked.get("after_id")
+    left = [(name, model) for name, model in named if after is None or name > after]
+    limit = asked.get("limit", "")
+    most = max(1, min(int(limit), _MOST_ROWS)) if limit.isdecimal() else _MOST_ROWS
+    rows = [_messages_row(name, model, loaded_at) for name, model in left[:most]]
     ends = {"first_id": rows[0]["id"], "last_id": rows[-1]["id"]} if rows else {}
-    page = {"data": rows, "has_more": False, "first_id": None, "last_id": None, **ends}
+    page = {"data": rows, "has_more": len(left) > most, "first_id": None, "last_id": None, **ends}
     return codec.encode(page)
 
 
@@ -46,7 +55,12 @@ def _messages_row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
         "display_name": name,
         "created_at": created,
     }
-    return row | _facts(model)
+    facts = _facts(model)
+    limits = {
+        "max_input_tokens": facts.get("context_length"),
+        "max_tokens": facts.get("max_output_tokens"),
+    }
+    return row | limits | facts
 
 
 def _row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
@@ -63,9 +77,14 @@ def _facts(model: Model) -> dict[str, Any]:
         context = tariff.context_tokens(target.model) if context is None else context
         price = tariff.price(target.model)
         if price is not None:
+            named = {
+                "input": price.input,
+                "output": price.output,
+                "cache_read": price.cache_read,
+                "cache_write": price.cache_write,
+            }
             facts["pricing"] = {
-                "input": dollars(price.input),
-                "output": dollars(price.output),
+                name: dollars(micro) for name, micro in named.items() if micro is not None
             }
     if context is not None:
         facts["context_length"] = context

@@ -44,14 +44,15 @@ class Match:
     shown: str = ""
 
 
-_MESSAGES = "anthropic_messages"
+MESSAGES = "anthropic_messages"
+"""The format of callers of Messages."""
 _EXACT = (
     Route("generate", "chat", b"/chat/completions", _POST),
     Route("generate", "completions", b"/completions", _POST),
     Route("generate", "embeddings", b"/embeddings", _POST),
     Route("generate", "responses", b"/responses", _POST, dialect="openai_responses"),
-    Route("generate", "messages", b"/messages", _POST, dialect=_MESSAGES),
-    Route("count", "count_tokens", b"/messages/count_tokens", _POST, dialect=_MESSAGES),
+    Route("generate", "messages", b"/messages", _POST, dialect=MESSAGES),
+    Route("count", "count_tokens", b"/messages/count_tokens", _POST, dialect=MESSAGES),
     Route("relay", "moderations", b"/moderations", _POST),
     Route("relay", "rerank", b"/rerank", _POST),
     Route("relay", "images", b"/images/generations", _POST),
@@ -94,10 +95,15 @@ def dialect_of(raw_path: bytes, match: Match | None) -> str:
     if match is not None:
         return match.route.dialect
     return (
-        _MESSAGES
+        MESSAGES
         if b"/messages" in raw_path or raw_path.startswith(b"/anthropic/")
         else "openai_chat"
     )
+
+
+def is_shared(match: Match | None) -> bool:
+    """Tell whether clients of two formats call this address."""
+    return match is not None and match.route.endpoint == "models"
 
 
 def find(raw_path: bytes) -> Match | None:

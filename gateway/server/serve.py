@@ -40,6 +40,13 @@ class Admission:
     is_shut: Callable[[], bool] = bool
 
 
+def _dialect_of(exchange: Exchange, match: routes.Match | None) -> str:
+    """Return the format of a request: the address's, but for lists of models, which two formats share."""
+    if exchange.header(b"anthropic-version") is not None and routes.is_shared(match):
+        return routes.MESSAGES
+    return routes.dialect_of(exchange.raw_path, match)
+
+
 class Handler:
     """Answers every exchange of the data listener; made once per process."""
 
@@ -114,7 +121,7 @@ class Handler:
 
     async def _answer(self, exchange: Exchange, run: Run, once: Once | None) -> None:
         match = routes.find(exchange.raw_path)
-        run.dialect = self._kinds.dialects[routes.dialect_of(exchange.raw_path, match)]
+        run.dialect = self._kinds.dialects[_dialect_of(exchange, match)]
         if self._drain.leaving:
             exchange.keep_alive = False
         if self._drain.refusing:

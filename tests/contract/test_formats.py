@@ -280,14 +280,13 @@ async def test_what_one_account_sealed_is_not_sent_to_another(tmp_path: Path) ->
             seal = first["output"][0]["encrypted_content"].encode()
             asking["input"] = [{"role": "user", "content": "Hi"}, *first["output"]]
             asking["input"].append({"role": "user", "content": "On"})
-            for _ in range(5):
-                again = await gateway.client.post("/v1/responses", json=asking)
+            answers = [await gateway.client.post("/v1/responses", json=asking) for _ in range(5)]
             down.add(maker)
-            moved = await gateway.client.post("/v1/responses", json=asking)
+            answers.append(await gateway.client.post("/v1/responses", json=asking))
 
     mine = [seal in r.body for r in asked[1:] if r.header(b"authorization") == maker]
     others = [seal in r.body for r in asked[1:] if r.header(b"authorization") != maker]
-    assert (again.status_code, moved.status_code) == (200, 200)
+    assert {answer.status_code for answer in answers} == {200}
     assert all(mine)
     assert not any(others)
     assert others
@@ -339,3 +338,17 @@ async def test_documents_are_ranked_in_the_providers_own_form(tmp_path: Path) ->
 
     assert body_of(asked[0])["top_k"] == 1
     assert [row["index"] for row in answer.json()["results"]] == [1]
+
+
+async def test_mistakes_about_models_are_told_in_the_format_of_who_asks(tmp_path: Path) -> None:
+    version = {"anthropic-version": "2023-06-01"}
+    async with behind(tmp_path, "anthropic", lambda _: message()) as (gateway, _):
+        unknown = await gateway.client.get("/v1/models/nope", headers=version)
+        usual = await gateway.client.get("/v1/models/nope")
+        first = await gateway.client.get("/v1/models?limit=1", headers=version)
+        behind_it = await gateway.client.get("/v1/models?after_id=m", headers=version)
+
+    assert (unknown.status_code, unknown.json()["type"]) == (404, "error")
+    assert "type" not in usual.json()
+    assert len(first.json()["data"]) == 1
+    assert behind_it.json()["data"] == []
