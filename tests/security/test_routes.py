@@ -24,6 +24,7 @@ OPEN = {
     "/healthz",
     "/readyz",
     "/health/liveliness",
+    "/api/hello",
     "/health/readiness",
 }
 CHAT = {"messages": [{"role": "user", "content": "hello"}]}
