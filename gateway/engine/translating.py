@@ -20,6 +20,7 @@ from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.fit.media import urls_to_fetch, with_fetched
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
+from gateway.dialects.messages.betas import HEADER
 from gateway.dialects.opaque import restore, sealed_of, wanted
 from gateway.dialects.registry import CALLERS, FOREIGN_SEALS, TARGETS
 from gateway.dialects.rerank import form_of
@@ -117,6 +118,8 @@ def _read(
         told = betas(run.passed, notes)
         if told:
             prompt = codec.replace(prompt, extra={**prompt.extra, _BETAS: told})
+    elif betas is None and caller.name != wire and any(name == HEADER for name, _ in run.passed):
+        notes.lost("field_unknown", HEADER.decode())
     return prompt, wanted(prompt, TARGETS[wire].grammar(facts))
 
 

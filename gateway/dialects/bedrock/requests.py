@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.core import codec
-from gateway.core.message import Format, Prompt
+from gateway.core.message import Prompt
 from gateway.dialects.bedrock.content import Content
 from gateway.dialects.bedrock.models import Family, family_of
 from gateway.dialects.bedrock.reasoning import Thought, write_reasoning
 from gateway.dialects.bedrock.tools import one_call_at_a_time, write_tools
+from gateway.dialects.fit.words import word
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.messages.schema_out import closed
 from gateway.dialects.sides import Facts
@@ -62,7 +63,7 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     if tools:
         body["toolConfig"] = tools
         model_fields.update(one_call_at_a_time(prompt, family, notes))
-    output = _output(prompt.format, thought.effort, notes)
+    output = _output(prompt, thought.effort, notes)
     if output:
         body["outputConfig"] = output
     _add_account(prompt, body, notes)
@@ -138,10 +139,11 @@ def _add_top_k(
         notes.lost("field_unsupported", "top_k")
 
 
-def _output(form: Format | None, effort: str, notes: Notes) -> dict[str, Any]:
+def _output(prompt: Prompt, effort: str, notes: Notes) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    form = prompt.format
     if form is not None and form.kind == "schema":
-        closed_schema, changed = closed(form.schema or {})
+        closed_schema, changed = closed(form.schema or {}, word(prompt.origin, "schema"))
         if changed:
             notes.lost("schema_changed", "response_format")
         schema: dict[str, Any] = {"schema": codec.encode(closed_schema).decode()}

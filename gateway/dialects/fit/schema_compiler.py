@@ -93,7 +93,7 @@ class Compiler:
                 self._node(each, f"{here}/{n}", stack, depth) for n, each in enumerate(listed)
             ]
         elif key == "format" and self._rules.formats is not None:
-            if value in self._rules.formats:
+            if isinstance(value, str) and value in self._rules.formats:
                 out[key] = value
             else:
                 self._lose(key)
@@ -304,7 +304,7 @@ class Compiler:
         inner = {key: value for key, value in rest.items() if key in ALL_KINDS}
         branches: list[Json] = []
         for name in names:
-            branch = {key: value for key, value in inner.items() if key in KINDS.get(name, ())}
+            branch = {key: value for key, value in inner.items() if key in KINDS.get(str(name), ())}
             if isinstance(branch.get("enum"), list):
                 fits = [v for v in branch["enum"] if type_of(v) in {name, _narrow(name)}]
                 if not fits:
@@ -373,9 +373,9 @@ class Compiler:
         required = out.get("required")
         if not isinstance(required, list):
             return
-        names = cast("list[str]", required)
+        names = cast("list[object]", required)
         properties = codec.as_object(out.get("properties")) or {}
-        kept = [name for name in names if name in properties]
+        kept = [name for name in names if isinstance(name, str) and name in properties]
         if len(kept) == len(names):
             return
         self._lose("required")

@@ -96,7 +96,7 @@ def _fits(name: str, value: object, kind: str) -> bool:
         case "enum":
             return kind == "string" and _are_texts(value)
         case "format":
-            return value in _FORMATS.get(kind, ())
+            return isinstance(value, str) and value in _FORMATS.get(kind, ())
         case _:
             return False
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from gateway.core import codec
+from gateway.core.errors import InputError
+from gateway.dialects.losses import refuse
 
 COMBINED = frozenset({"anyOf", "oneOf", "allOf"})
 """Words that may not stand at the top of a tool's schema."""
@@ -36,10 +38,11 @@ _LISTS = frozenset({"anyOf", "allOf"})
 _MOST_ITEMS = 1
 
 
-def closed(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+def closed(schema: Mapping[str, Any], place: str) -> tuple[dict[str, Any], bool]:
     """Return a schema as the format takes it, and whether anything but its closing was changed.
 
     Every object is closed; words that the format does not know move into the description, for the model to read.
+    Raises InputError `invalid_request` with the place of an object of any names: closed, it could only be empty.
     """
     written: dict[str, Any] = {}
     moved: dict[str, Any] = {}
@@ -50,14 +53,17 @@ def closed(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         if not _known(key, value):
             moved[word] = value
             continue
-        written[key], inner = _inside(key, value)
+        written[key], inner = _inside(key, value, f"{place}.{key}")
         changed = changed or inner
     if moved:
         said = codec.encode(moved).decode()
         told = written.get("description")
         written["description"] = f"{told}\n\n{said}" if told else said
     if _is_object(written):
-        changed = changed or written.get("additionalProperties") not in {None, False}
+        others: object = written.get("additionalProperties")
+        if codec.as_object(others) and not written.get("properties"):
+            raise _of_any_names(place)
+        changed = changed or (others is not None and others is not False)
         written["additionalProperties"] = False
     return written, changed or bool(moved)
 
@@ -101,21 +107,28 @@ def _is_object(node: Mapping[str, Any]) -> bool:
     return kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in node
 
 
-def _inside(key: str, value: object) -> tuple[object, bool]:
+def _of_any_names(place: str) -> InputError:
+    param = place.partition(".")[0]
+    return refuse("schema_unsupported", f"{place}.additionalProperties", param=param)
+
+
+def _inside(key: str, value: object, place: str) -> tuple[object, bool]:
     """Return the value of a keyword with the schemas in it closed."""
     if key in _OF_SCHEMAS and isinstance(value, dict):
-        named = {name: _node(each) for name, each in cast("dict[str, object]", value).items()}
+        schemas = cast("dict[str, object]", value)
+        named = {name: _node(each, f"{place}.{name}") for name, each in schemas.items()}
         return {name: node for name, (node, _) in named.items()}, any(
             changed for _, changed in named.values()
         )
     if key in _LISTS and isinstance(value, list):
-        nodes = [_node(each) for each in cast("list[object]", value)]
+        listed = cast("list[object]", value)
+        nodes = [_node(each, f"{place}.{at}") for at, each in enumerate(listed)]
         return [node for node, _ in nodes], any(changed for _, changed in nodes)
     if key == "items":
-        return _node(value)
+        return _node(value, place)
     return value, False
 
 
-def _node(value: object) -> tuple[object, bool]:
+def _node(value: object, place: str) -> tuple[object, bool]:
     node = codec.as_object(value)
-    return closed(node) if node is not None else (value, False)
+    return closed(node, place) if node is not None else (value, False)

@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway.core.errors import InputError
 from gateway.core.message import Prompt, Sampling, ServerTool, Tool, ToolChoice
+from gateway.dialects.fit.words import word
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.blocks_out import write_mark
@@ -101,7 +102,9 @@ def write_format(prompt: Prompt, traits: Traits, notes: Notes) -> dict[str, Any]
         return None
     if prompt.origin == DIALECT:
         return {"type": "json_schema", "schema": form.schema}
-    schema, changed = closed(form.schema)
+    if form.description:
+        notes.lost("field_unsupported", f"{word(prompt.origin, 'format')}.description")
+    schema, changed = closed(form.schema, word(prompt.origin, "schema"))
     if changed:
         notes.lost("schema_changed", "response_format")
     return {"type": "json_schema", "schema": schema}

@@ -104,6 +104,24 @@ async def test_headers_of_anthropic_go_where_they_are_known(
     assert len(headers) == len(said)
 
 
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize(
+    ("wire", "kind", "is_noted"),
+    [
+        ("openai_chat", "openai", True),
+        ("openai_responses", "openai", True),
+        ("gemini", "gemini", True),
+        ("anthropic_messages", "anthropic", False),
+    ],
+)
+async def test_betas_that_a_format_does_not_know_are_noted(
+    wire: str, kind: str, is_noted: bool
+) -> None:
+    run, _ = await planned(wire, kind, "m")
+
+    assert any(text.startswith("anthropic-beta: is not known") for text in run.warnings) is is_noted
+
+
 @pytest.mark.parametrize("length", [100, 300_000])
 async def test_large_requests_are_read_beside_the_loop(length: int) -> None:
     said = Watched()
