@@ -26,6 +26,8 @@ CLEAN = 600
 """Right audits, with no more wrong ones than allowed, after which fewer hits are explored."""
 ALARM = 0.99
 """How sure it must be that too many audits were wrong before near hits end at once."""
+AFRESH = 1000
+"""The newest labels that decide whether a pool that fell is certified again."""
 SHARED = 2000
 """Labels that replicas share."""
 _ANSWERS = 20_000
@@ -151,7 +153,8 @@ class PoolModel:
 
     def refit(self) -> Change | None:
         """Fit at once, on this thread."""
-        return self.adopt(learn(self.rows(), self.alpha, self._fresh), self._fresh)
+        fresh = self.fresh
+        return self.adopt(learn(self.rows(), self.alpha, fresh), fresh)
 
     def rows(self) -> Rows:
         """Return a copy of the labels, for `learn` on another thread."""
@@ -160,23 +163,33 @@ class PoolModel:
 
     @property
     def fresh(self) -> int | None:
-        """How many of the newest labels count for a certificate; None for all."""
-        return self._fresh
+        """How many of the newest labels count for a certificate; None for all.
+
+        After a fall those from before it do not, and what went wrong is forgotten in time.
+        """
+        if self._fresh is None or self.certified:
+            return self._fresh
+        return min(self._fresh, AFRESH)
 
     def adopt(self, learned: Learned, fresh: int | None = None) -> Change | None:
         """Decide by this model from now on; tell when that begins or ends near hits.
 
-        `fresh` is what the property said when the fit began: a fall-back since then outlives it.
+        `fresh` is what the property said when the fit began: a fall since then outlives it.
         """
         was = self.certified
-        if self._fresh is not None and (fresh is None or self._fresh < fresh):
-            learned = learned._replace(cut=inf, share=1.0, bound=1.0)
-        if self._fresh is not None and self._fresh < ENOUGH:
+        if self._fresh is not None and (
+            fresh is None or self._fresh < fresh or self._fresh < ENOUGH
+        ):
             learned = learned._replace(cut=inf, share=1.0, bound=1.0)
         self._learned = learned
         if self.certified == was:
             return None
-        return "broken" if was else "certified"
+        if was:
+            self._fresh = len(self._table) if self._fresh is None else self._fresh
+            return "broken"
+        if self._fresh is not None:
+            self._fresh = min(self._fresh, AFRESH)
+        return "certified"
 
     def save(self, most: int = SHARED) -> bytes:
         """Write the newest labels and histories: numbers alone, at most `most` of each."""
