@@ -33,7 +33,8 @@ NOTHING_CHARGED = Charge("", Usage(), 0, priced=True)
 class Dialect(Protocol):
     """What layers ask of the caller's wire format."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def answer(self, endpoint: str, model: str, text: str, request_id: str) -> Whole:
         """Return a whole answer of this text, made by the gateway, with zero usage."""

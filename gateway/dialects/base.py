@@ -23,6 +23,8 @@ class ProviderError:
 
     `keys` are those of message, type, param and code that the provider itself sent (none for a shape that is not
     the dialect's own); `extra` its harmless further members. `http` is the status written inside the error, or 0.
+    `origin` names the format it was said in, and `reason` what kind of refusal it is ("context", "policy", "quota"
+    or ""), as far as they are known: a caller of another format is told in the words of their own.
     """
 
     message: str
@@ -32,6 +34,8 @@ class ProviderError:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     keys: tuple[str, ...] = ()
     http: int = 0
+    origin: str = ""
+    reason: str = ""
 
 
 class AnswerIsError(UpstreamError):
@@ -105,6 +109,9 @@ class Watcher(Protocol):
 class Speaks(Protocol):
     """Whoever can read what a provider says when it refuses."""
 
+    @property
+    def name(self) -> str: ...
+
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read a provider's error answer of any shape; never fails."""
         ...
@@ -117,7 +124,6 @@ class Speaks(Protocol):
 class Dialect(Speaks, Protocol):
     """One wire format, as spoken with a client and with a provider."""
 
-    name: str
     ping: bytes
 
     def render_error(self, error: GatewayError, request_id: str) -> bytes:

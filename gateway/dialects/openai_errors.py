@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from gateway.core import codec
@@ -50,9 +51,28 @@ def render_error(error: GatewayError, request_id: str) -> bytes:
     )
 
 
+_OWN_FORMATS = frozenset({"", "openai_chat", "openai_responses"})
+_REASON_CODES = {
+    "context": "context_length_exceeded",
+    "policy": "content_policy_violation",
+    "quota": "insufficient_quota",
+}
+_FOREIGN_EXTRA = frozenset({"status", "status_code", "raw_status_code", "reason"})
+"""What other formats say in members that OpenAI's words say already."""
+
+
 def render_provider_error(said: ProviderError, error: GatewayError) -> bytes:
-    """Return the provider's own error object where it is OpenAI's; else the same words in OpenAI's shape."""
+    """Return the provider's own error object where it is OpenAI's; else the same words in OpenAI's shape.
+
+    A prompt that is too long has OpenAI's code whoever says so, where the provider's own code is a number or none:
+    clients shorten what they send by it (K08).
+    """
+    if said.origin not in _OWN_FORMATS:
+        return _foreign(said, error)
     own = {"message": said.message, "type": said.type, "param": said.param, "code": said.code}
+    if said.reason == "context" and not isinstance(said.code, str):
+        said = replace(said, code=_REASON_CODES["context"], keys=_with_code(said.keys))
+        own["code"] = said.code
     if said.keys:
         own = {key: own[key] for key in said.keys}
     else:
@@ -60,6 +80,27 @@ def render_provider_error(said: ProviderError, error: GatewayError) -> bytes:
         own["type"] = said.type or type_of(error)
         own["code"] = error.code if said.code is None else said.code
     return codec.encode({"error": {**own, **said.extra}})
+
+
+def _with_code(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return keys if not keys or "code" in keys else (*keys, "code")
+
+
+def _foreign(said: ProviderError, error: GatewayError) -> bytes:
+    """Return what a provider said in another format: its message, with OpenAI's type and code for it."""
+    kind = type_of(error)
+    code = _REASON_CODES.get(said.reason, error.code)
+    if said.reason in {"context", "policy"}:
+        kind = "invalid_request_error"
+    elif said.reason == "quota":
+        kind = code
+    elif error.status is Status.RESOURCE_EXHAUSTED:
+        code = "rate_limit_exceeded"
+    extra = {name: value for name, value in said.extra.items() if name not in _FOREIGN_EXTRA}
+    if said.type is not None:
+        extra["provider_type"] = said.type
+    own = {"message": said.message or error.message, "type": kind, "param": said.param}
+    return codec.encode({"error": {**own, "code": code, **extra}})
 
 
 def as_stream(body: bytes) -> bytes:

@@ -1,5 +1,7 @@
 """From a provider's error answer to the error a caller sees: one classifier for all providers (K08)."""
 
+from dataclasses import replace
+
 from gateway.chain.plan import Account
 from gateway.core.errors import UpstreamError
 from gateway.core.status import Status, classify_http
@@ -79,7 +81,9 @@ def refuse(
     status = account.status_map.get(http) or classify_http(http)
     if status is Status.OK:
         status = Status.INTERNAL
-    kind = "auth" if http in _CREDENTIAL else (side or account.dialect).error_class(said, http)
+    speaker = side or account.dialect
+    kind = "auth" if http in _CREDENTIAL else speaker.error_class(said, http)
+    said = replace(said, origin=speaker.name, reason=kind if kind in _REASONS else "")
     is_model_call = endpoint not in _OBJECTS
     return Refusal(said, http, status, wait_s, kind=kind, is_model_call=is_model_call)
 

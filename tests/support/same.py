@@ -60,7 +60,9 @@ def assert_error_told(answer: httpx2.Response, exchange: Exchange, caller: str) 
         assert answer.status_code == 502
         return
     assert answer.status_code == exchange.status
-    assert _DIGITS.sub("", error["message"]) == _DIGITS.sub("", expected["message"])
+    message = _DIGITS.sub("", error["message"]).removeprefix("prompt is too long: ")
+    wanted = _DIGITS.sub("", expected["message"]).removeprefix("prompt is too long: ")
+    assert message == wanted
 
 
 def is_credential(exchange: Exchange) -> bool:

@@ -32,6 +32,8 @@ _KNOWN = frozenset({*_BY_HTTP.values(), "api_error"})
 _CLASSES = {"billing_error": "quota", "authentication_error": "auth", "permission_error": "auth"}
 _TO_HTTP = {name: http for http, name in _BY_HTTP.items()} | {"api_error": 500}
 _SERVER_ERRORS = 500
+_OWN_FORMATS = frozenset({"", "anthropic_messages"})
+_TOO_LONG = "prompt is too long"
 
 
 def type_of(error: GatewayError) -> str:
@@ -62,13 +64,21 @@ def render_error(error: GatewayError, request_id: str) -> bytes:
 
 
 def render_provider_error(said: ProviderError, error: GatewayError, request_id: str) -> bytes:
-    """Return a provider's own words in this envelope; its type where the format knows it."""
-    own: dict[str, Any] = {
-        "type": said.type if said.type in _KNOWN else type_of(error),
-        "message": said.message or error.message,
-    }
+    """Return a provider's own words in this envelope; its type where the format knows it.
+
+    A prompt that is too long begins with Anthropic's words for it: clients shorten what they send by them (K08).
+    """
+    is_own = said.origin in _OWN_FORMATS
+    message = said.message or error.message
+    kind = said.type if said.type in _KNOWN else type_of(error)
+    if not is_own and said.reason == "context":
+        kind = "invalid_request_error"
+        if _TOO_LONG not in message.lower():
+            message = f"{_TOO_LONG}: {message}"
+    own: dict[str, Any] = {"type": kind, "message": message}
     extra = {key: value for key, value in said.extra.items() if key not in own}
-    named = (("code", said.code), ("param", said.param))
+    code = said.code if is_own or isinstance(said.code, str) else None
+    named = (("code", code), ("param", said.param))
     extra.update({key: value for key, value in named if value is not None})
     if said.type is not None and said.type not in _KNOWN:
         extra["provider_type"] = said.type
