@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 $$(cat $(VENV)/.pip) install --quiet
 ARGS ?=
+DATA ?=
 TWO := -n 2 --dist loadgroup
 FORMATS := tests/unit/dialects
 
@@ -17,7 +18,7 @@ CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python /usr/bi
 WORKS := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?=
 
-.PHONY: help serve test soak coverage check unit unit-formats unit-others lint types layers fix format bench bench-peers lock clean
+.PHONY: help serve test soak coverage check unit unit-formats unit-others lint types layers fix format bench bench-cache bench-peers lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +77,10 @@ bench: $(VENV)/.dev ## Measure this gateway
 bench-peers: $(VENV)/.dev ## Measure other gateways with the same load (installs them)
 	@$(BIN)/python -m benchmarks install
 	@exec $(BIN)/python -m benchmarks run --peers $(ARGS)
+
+bench-cache: $(VENV)/.dev ## Measure what the semantic cache serves (DATA=FOLDER, ARGS="pairs")
+	@[ -n "$(DATA)" ] || { echo 'Name a folder with pairs/, conversations/, streams/: make bench-cache DATA=FOLDER' >&2; exit 2; }
+	@exec $(BIN)/python -m benchmarks.cache "$(DATA)" $(ARGS)
 
 # ---------------------------------------------------------------- set-up
 

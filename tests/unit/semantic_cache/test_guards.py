@@ -26,6 +26,8 @@ FORBIDDEN = [
     ("negation", "Is the rent refundable?", "Is the rent non-refundable?"),
     ("pronoun", "Does she know him?", "Does he know her?"),
     ("direction", "Trains from Oslo to Bergen", "Trains from Bergen to Oslo"),
+    ("direction", "Are lions bigger than bears?", "Are bears bigger than lions?"),
+    ("direction", "Is rent more costly than a loan?", "Is a loan more costly than rent?"),
     ("opposite", "How do I enable the alarm?", "How do I disable the alarm?"),
     ("opposite", "Is the shop open?", "Is the shop closed?"),
     ("opposite", "Is this lawful?", "Is this unlawful?"),
@@ -47,6 +49,7 @@ FORBIDDEN = [
     ("long", "word " * LONGEST, "word " * LONGEST + "end"),
 ]
 PASSED = [
+    ("Are lions bigger than bears?", "What is bigger, bears or lions?"),
     ("Where is the museum?", "where's the museum"),
     ("How do I rotate a picture?", "What is a way of turning an image?"),
     ("Wake me at 7 am", "wake me up at seven in the morning"),

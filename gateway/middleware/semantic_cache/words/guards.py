@@ -62,7 +62,7 @@ def _grammar(a: Signature, b: Signature) -> str:
         return "negation"
     if a.gendered != b.gendered:
         return "pronoun"
-    return "direction" if _turned(a, b) else ""
+    return "direction" if _turned(a, b) or _compared_backwards(a, b) else ""
 
 
 def _ends(side: Signature) -> dict[str, str]:
@@ -83,6 +83,17 @@ def _turned(a: Signature, b: Signature) -> bool:
         end in theirs and theirs[end] != thing and thing in b.words and theirs[end] in a.words
         for end, thing in mine.items()
     )
+
+
+def _compared_backwards(a: Signature, b: Signature) -> bool:
+    """Tell whether `A ... than B` became `B ... than A`."""
+    if "than" not in a.words or "than" not in b.words:
+        return False
+    at, there = a.words.index("than"), b.words.index("than")
+    mine, theirs = set(a.words[at + 1 :]), set(b.words[there + 1 :])
+    moved = mine - theirs - FUNCTION
+    back = theirs - mine - FUNCTION
+    return not moved.isdisjoint(b.words[:there]) and not back.isdisjoint(a.words[:at])
 
 
 def _meaning(a: Signature, b: Signature) -> str:
