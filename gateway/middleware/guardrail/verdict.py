@@ -190,7 +190,8 @@ async def _ask(
 ) -> Sequence[Sequence[Finding]] | None:
     """Return what a check that asks somebody found; None when it failed or did not answer in time (W-GRD-11)."""
     try:
-        async with asyncio.timeout(timeout_s):
+        limit = asyncio.get_running_loop().time() + timeout_s
+        async with asyncio.timeout_at(min(limit, about.call.run.deadline)):
             found = await armed.check.ask(texts, about)
     except (CheckFailed, GatewayError, TimeoutError) as failure:
         _log.warning("check %s failed: %s", armed.name, type(failure).__name__)

@@ -145,6 +145,8 @@ def _ip(said: str) -> bool:
         (IPv6Address if ":" in said else IPv4Address)(said)
     except (AddressValueError, ValueError):
         return False
+    if ":" in said and not any(char.isdigit() for char in said):
+        return False  # names of programs: `a::b`
     return said not in {"::", "0.0.0.0"}  # noqa: S104  no address of anybody
 
 
