@@ -85,6 +85,30 @@ async def test_an_index_that_the_server_will_not_make_leaves_the_sets(tmp_path: 
             assert cache.has_vectors
 
 
+@pytest.mark.parametrize("rights", [(), ("+vadd", "+vsim", "+vrem"), ("+ft.create", "+ft.search")])
+async def test_a_user_with_the_least_rights_uses_what_they_allow(
+    tmp_path: Path, rights: tuple[str, ...]
+) -> None:
+    common = [
+        "on",
+        ">pw",
+        "~gw:*",
+        "-@all",
+        "+@connection",
+        "+@read",
+        "+@write",
+        "+@scripting",
+        "+time",
+        "+info",
+    ]
+    with redis_server(tmp_path, "--loadmodule", search_module()) as server:
+        server.ask("ACL", "SETUSER", "gw", *common, *rights)
+        async with cached(f"redis://gw:pw@127.0.0.1:{server.port}/0?{PATIENT}") as cache:
+            assert cache.has_vectors == bool(rights)
+            await serves(cache, "acme")
+        assert cache.has_vectors == bool(rights)
+
+
 async def test_a_changed_embedder_is_a_new_index(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--loadmodule", search_module()) as server:
         async with cached(f"{server.url}?{PATIENT}") as cache:

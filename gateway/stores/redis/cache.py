@@ -97,7 +97,7 @@ class RedisCache:
             except Refused as error:
                 if not lacks(error):
                     raise
-                # Another server took the place of the one that was asked what it offers.
+                # Another server took the place of the one that was asked, or its rights were changed.
                 self._ways = None
                 return []
 

@@ -8,6 +8,7 @@ from gateway.core.scope import common_key
 from gateway.stores.entries import FLOAT
 from gateway.stores.redis.client import Client
 from gateway.stores.redis.failure import Refused
+from gateway.stores.redis.wire import Part
 
 Way = Literal["search", "sets", ""]
 WORDS: Final[Mapping[Way, str]] = {
@@ -16,30 +17,39 @@ WORDS: Final[Mapping[Way, str]] = {
     "": "finds equal prompts alone: its server can search no vectors (Redis 8, or Redis or Valkey with the search "
     "module, can)",
 }
-_UNKNOWN: Final = ("unknown command", "unknown redis command", "unknown server command")
+_NOWHERE: Final = common_key("cache")
+_PROBES: Final[Mapping[Way, tuple[Part, ...]]] = {
+    "search": ("FT.SEARCH", _NOWHERE, "*"),
+    "sets": ("VSIM", _NOWHERE, "VALUES", 1, 1),
+}
+"""Questions about what does not exist: asked by doing, since a list of commands says nothing of rights."""
+_LACKING: Final = (
+    "unknown command",
+    "unknown redis command",
+    "unknown server command",
+    "no permissions",
+)
 _DISTANCE: Final = "d"
 
 
 async def offered(client: Client) -> list[Way]:
-    """Return what the server offers, the best first; raises StoreError when it does not answer."""
-    asked = ("COMMAND", "INFO", "FT.SEARCH", "VSIM")
-    try:
-        search, similar = await client.command(common_key("cache"), *asked)
-    except Refused as error:
-        if error.reason != "refused":
-            raise
-        return []
+    """Return what the server offers this user, the best first; raises StoreError when it does not answer."""
     ways: list[Way] = []
-    if search:
-        ways.append("search")
-    if similar:
-        ways.append("sets")
+    for way, parts in _PROBES.items():
+        try:
+            await client.command(_NOWHERE, *parts)
+        except Refused as error:
+            if error.reason != "refused":
+                raise
+            if lacks(error):
+                continue
+        ways.append(way)
     return ways
 
 
 def lacks(error: StoreError) -> bool:
-    """Tell whether the server does not know a command: another one took its place."""
-    return any(words in error.detail.lower() for words in _UNKNOWN)
+    """Tell whether the server does not know a command, or not for this user."""
+    return any(words in error.detail.lower() for words in _LACKING)
 
 
 class Indexes:
