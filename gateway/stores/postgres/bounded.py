@@ -59,7 +59,10 @@ class Bounded:
             if not waiting.done():
                 waiting.set_exception(error)
         except BaseException:
-            waiting.cancel()
+            if not waiting.done():
+                waiting.set_exception(
+                    StoreError("state_unavailable", detail="the work was stopped")
+                )
             raise
         else:
             if not waiting.done():
