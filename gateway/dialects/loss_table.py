@@ -15,7 +15,7 @@ class Loss:
 LOSSES: dict[str, Loss] = {
     "field_unknown": Loss(
         "is not known to this target's format and was left out",
-        "A top-level field that only the caller's dialect knows.",
+        "A field that only the caller's dialect knows: of the request, or of a tool, message or part; and its betas.",
     ),
     "field_unsupported": Loss(
         "is not supported by this target and was left out",
@@ -43,7 +43,11 @@ LOSSES: dict[str, Loss] = {
     ),
     "item_dropped": Loss(
         "is an item of another provider's own tools and was left out",
-        "A server tool, its call or its result, in a request to a target of another dialect.",
+        "A tool that the provider itself runs, its call or its result, at a target of another dialect.",
+    ),
+    "item_told": Loss(
+        "is a kind of content that only another format has; what it holds was sent as text and pictures",
+        "Search results, and documents of several parts, of a caller of Messages at another target.",
     ),
     "part_unsupported": Loss(
         "is a kind of content that this target does not take",
@@ -57,7 +61,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "tool_unsupported": Loss(
         "is a kind of tool that this target does not take",
-        "A tool that the provider itself runs, at a target of another dialect.",
+        "A tool that another provider runs, where `tool_choice` insists on it: without the choice it is left out.",
         refused=True,
     ),
     "grammar_hinted": Loss(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway.core import codec
-from gateway.core.message import Prompt, ServerTool
+from gateway.core.message import Prompt
 from gateway.dialects.fit.cache import fit_marks
 from gateway.dialects.fit.call_ids import fit_call_ids
 from gateway.dialects.fit.choice import fit_choice
@@ -11,6 +11,7 @@ from gateway.dialects.fit.history import arrange
 from gateway.dialects.fit.media import NONE_FETCHED, Fetched
 from gateway.dialects.fit.parts import PartFitter
 from gateway.dialects.fit.schema import fit_schemas
+from gateway.dialects.fit.server_tools import without_foreign
 from gateway.dialects.fit.stops import fit_stops
 from gateway.dialects.fit.thinking import settled
 from gateway.dialects.grammar import Grammar
@@ -26,6 +27,7 @@ def fit(prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched = NONE_
     """
     if not prompt.messages:
         raise refuse("history_empty", "messages", param="messages")
+    prompt = without_foreign(prompt, grammar, notes) if prompt.tools else prompt
     fitter = PartFitter(prompt, grammar, notes, fetched)
     messages = arrange(prompt, fitter.messages(), grammar, notes)
     if grammar.call_ids is not None:
@@ -43,17 +45,7 @@ def fit(prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched = NONE_
     if prompt.choice is not None or prompt.parallel is not None:
         fitted = fit_choice(fitted, notes)
     if prompt.tools or prompt.format is not None:
-        _check_tools(prompt, grammar)
         fitted = fit_schemas(fitted, grammar.schema, notes)
     if fitter.marks or prompt.tools:
         fitted = fit_marks(fitted, grammar.cache_marks, notes)
     return fitted
-
-
-def _check_tools(prompt: Prompt, grammar: Grammar) -> None:
-    """Refuse tools that another provider runs."""
-    if grammar.items is None:
-        return
-    for at, tool in enumerate(prompt.tools):
-        if isinstance(tool, ServerTool) and tool.origin not in grammar.items:
-            raise refuse("tool_unsupported", f"tools[{at}] ({tool.kind})", param=f"tools[{at}]")
