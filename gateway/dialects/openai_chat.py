@@ -90,7 +90,7 @@ class OpenAIChat:
         self, said: ProviderError, error: GatewayError, request_id: str
     ) -> bytes:
         """Return what the provider said in OpenAI's envelope."""
-        return render_provider_error(said, error)
+        return render_provider_error(said, error, self.name)
 
     def render_provider_stream_error(
         self, said: ProviderError, error: GatewayError, request_id: str

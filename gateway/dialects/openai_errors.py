@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from gateway.core import codec
@@ -51,7 +50,7 @@ def render_error(error: GatewayError, request_id: str) -> bytes:
     )
 
 
-_OWN_FORMATS = frozenset({"", "openai_chat", "openai_responses"})
+_OPENAI = frozenset({"openai_chat", "openai_responses"})
 _REASON_CODES = {
     "context": "context_length_exceeded",
     "policy": "content_policy_violation",
@@ -61,18 +60,17 @@ _FOREIGN_EXTRA = frozenset({"status", "status_code", "raw_status_code", "reason"
 """What other formats say in members that OpenAI's words say already."""
 
 
-def render_provider_error(said: ProviderError, error: GatewayError) -> bytes:
-    """Return the provider's own error object where it is OpenAI's; else the same words in OpenAI's shape.
+def render_provider_error(said: ProviderError, error: GatewayError, caller: str) -> bytes:
+    """Return the provider's own error object where it is the caller's; else the same words in OpenAI's shape.
 
-    A prompt that is too long has OpenAI's code whoever says so, where the provider's own code is a number or none:
+    A prompt that is too long has OpenAI's code for callers of another format than the provider's, whoever says so:
     clients shorten what they send by it (K08).
     """
-    if said.origin not in _OWN_FORMATS:
-        return _foreign(said, error)
+    if said.origin and said.origin != caller:
+        is_own = said.origin in _OPENAI and not isinstance(said.code, int)
+        if not is_own or (said.reason and said.code is None):
+            return _foreign(said, error)
     own = {"message": said.message, "type": said.type, "param": said.param, "code": said.code}
-    if said.reason == "context" and not isinstance(said.code, str):
-        said = replace(said, code=_REASON_CODES["context"], keys=_with_code(said.keys))
-        own["code"] = said.code
     if said.keys:
         own = {key: own[key] for key in said.keys}
     else:
@@ -80,10 +78,6 @@ def render_provider_error(said: ProviderError, error: GatewayError) -> bytes:
         own["type"] = said.type or type_of(error)
         own["code"] = error.code if said.code is None else said.code
     return codec.encode({"error": {**own, **said.extra}})
-
-
-def _with_code(keys: tuple[str, ...]) -> tuple[str, ...]:
-    return keys if not keys or "code" in keys else (*keys, "code")
 
 
 def _foreign(said: ProviderError, error: GatewayError) -> bytes:

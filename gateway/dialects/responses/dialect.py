@@ -45,13 +45,13 @@ class OpenAIResponses:
         self, said: ProviderError, error: GatewayError, request_id: str
     ) -> bytes:
         """Return what the provider said in OpenAI's envelope."""
-        return render_provider_error(said, error)
+        return render_provider_error(said, error, self.name)
 
     def render_provider_stream_error(
         self, said: ProviderError, error: GatewayError, request_id: str
     ) -> bytes:
         """Return the events that end a stream with what the provider said."""
-        return as_failed(render_provider_error(said, error), error.open_choices)
+        return as_failed(render_provider_error(said, error, self.name), error.open_choices)
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read a provider's error answer of any shape."""
