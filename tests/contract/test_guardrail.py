@@ -201,12 +201,12 @@ async def test_a_guardrail_in_shadow_changes_nothing_and_counts(
 @pytest.mark.parametrize(
     ("chain", "code"),
     [
-        ([{"guardrail": {"output": [SSN]}}, {"semantic_cache": {}}], "order_cache_guardrail"),
+        ([{"guardrail": {"output": [SSN]}}, {"semantic_cache": Json()}], "order_cache_guardrail"),
         (
             [{"fallback": {"models": ["m2"]}}, {"guardrail": {"input": [SSN]}}],
             "order_policy_in_fallback",
         ),
-        ([{"retry": {}}, {"budget": {"max_tokens": 9}}], "order_budget_retry"),
+        ([{"retry": Json()}, {"budget": {"max_tokens": 9}}], "order_budget_retry"),
     ],
 )
 async def test_orders_that_lift_a_guardrail_stop_the_start(

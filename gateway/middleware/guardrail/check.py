@@ -66,6 +66,11 @@ class Check(Protocol):
     def is_local(self) -> bool: ...
 
     @property
+    def roles(self) -> frozenset[str] | None:
+        """Whose texts it is asked about, for one that asks somebody; None: everybody's."""
+        ...
+
+    @property
     def reach(self) -> int:
         """How many characters of a growing text it may hold open at the most."""
         ...

@@ -125,7 +125,8 @@ class Growing:
         """Ask others about the text, as it will be seen."""
         spans = merge(self._spans)
         shown = cut_out(self.text, self.base, spans) if spans else self.text
-        for armed, found in await ask_all(checks, [shown], about, timeout_s, verdict):
+        answers = await ask_all(checks, [[shown]] * len(checks), about, timeout_s, verdict)
+        for armed, found in zip(checks, answers, strict=True):
             places = found[0]
             if (
                 spans

@@ -131,14 +131,31 @@ async def judge(
     if verdict.changed:
         _redact(parts, verdict, write=write)
     if remote and not verdict.blocked:
-        asked = [part for part in parts if _is_said(part)]
-        texts = [part.text for part in asked]
-        for armed, found in await ask_all(remote, texts, about, timeout_s, verdict):
-            for part, findings in zip(asked, found, strict=True):
-                _note(verdict, armed, part, findings, masks)
+        await _ask_about(remote, parts, about, timeout_s, verdict, masks)
         if not verdict.blocked:
             _redact(parts, verdict, write=write)
     return verdict
+
+
+async def _ask_about(
+    remote: Sequence[Armed],
+    parts: Sequence[Part],
+    about: About,
+    timeout_s: float,
+    verdict: Verdict,
+    masks: Masks | None,
+) -> None:
+    """Ask each check about the texts of those it looks at."""
+    said = [part for part in parts if _is_said(part)]
+    asked = [
+        [part for part in said if roles is None or part.leaves[0].role in roles]
+        for roles in (armed.check.roles for armed in remote)
+    ]
+    questions = [[part.text for part in each] for each in asked]
+    answers = await ask_all(remote, questions, about, timeout_s, verdict)
+    for armed, each, found in zip(remote, asked, answers, strict=True):
+        for part, findings in zip(each, found, strict=True):
+            _note(verdict, armed, part, findings, masks)
 
 
 def _together(parts: Sequence[Part]) -> str:
@@ -172,23 +189,27 @@ def _look(
 
 async def ask_all(
     remote: Sequence[Armed],
-    texts: Sequence[str],
+    questions: Sequence[Sequence[str]],
     about: About,
     timeout_s: float,
     verdict: Verdict,
-) -> list[tuple[Armed, Sequence[Sequence[Finding]]]]:
-    """Ask all checks that ask somebody, side by side; those that failed are noted and left out."""
-    if not texts:
-        return []
-    answers = await asyncio.gather(*(_ask(armed, texts, about, timeout_s) for armed in remote))
+) -> list[Sequence[Sequence[Finding]]]:
+    """Ask all checks that ask somebody, side by side, each its own texts; those that fail are noted."""
+    asked = zip(remote, questions, strict=True)
+    answers = await asyncio.gather(*(_ask(*each, about, timeout_s) for each in asked))
     verdict.failed += [a.name for a, found in zip(remote, answers, strict=True) if found is None]
-    return [(a, found) for a, found in zip(remote, answers, strict=True) if found is not None]
+    return [
+        [()] * len(texts) if found is None else found
+        for texts, found in zip(questions, answers, strict=True)
+    ]
 
 
 async def _ask(
     armed: Armed, texts: Sequence[str], about: About, timeout_s: float
 ) -> Sequence[Sequence[Finding]] | None:
     """Return what a check that asks somebody found; None when it failed or did not answer in time (W-GRD-11)."""
+    if not texts:
+        return ()
     try:
         limit = asyncio.get_running_loop().time() + timeout_s
         async with asyncio.timeout_at(min(limit, about.call.run.deadline)):

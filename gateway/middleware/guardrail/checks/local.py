@@ -10,6 +10,7 @@ class LocalCheck:
 
     is_local = True
     reach = 0
+    roles: frozenset[str] | None = None
 
     def may_find(self, text: str) -> bool:
         """Tell whether anything can be found."""
@@ -34,6 +35,7 @@ class AskingCheck:
 
     is_local = False
     reach = 0
+    roles: frozenset[str] | None = None
 
     def may_find(self, text: str) -> bool:
         """Tell that this cannot be known."""

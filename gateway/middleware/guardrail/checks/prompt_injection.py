@@ -112,7 +112,7 @@ class PromptInjection:
 
     def __init__(self, options: PromptInjectionOptions, build: Build) -> None:
         self._label = options.label or options.kind
-        self._roles = frozenset(options.roles)
+        self.roles: frozenset[str] | None = frozenset(options.roles)
         self._judge = None if options.model is None else Judge(build, options.model, _RULE)
         self.is_local = options.model is None
 
@@ -124,7 +124,7 @@ class PromptInjection:
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find orders, in what is seen and in what is not."""
-        if about.role not in self._roles:
+        if self.roles is not None and about.role not in self.roles:
             return ()
         found = [Finding(self._label, m.start(), m.end()) for m in _iter(text)]
         if not text.isascii():
@@ -135,7 +135,7 @@ class PromptInjection:
 
     async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
         """Look, and ask about what looks harmless."""
-        role = next(iter(self._roles), "")
+        role = next(iter(self.roles or ()), "")
         found = [self.look(text, about._replace(role=role)) for text in texts]
         clear = [at for at, each in enumerate(found) if not each]
         if self._judge is not None and clear:
