@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import (  # pyright: ignore[reportMissingTypeStubs]
+from sklearn.ensemble import (
     RandomForestClassifier,
 )
 
@@ -88,17 +88,21 @@ def read(folder: Path) -> Rows:
     )
 
 
-def widened(table: Floats, same: npt.NDArray[np.bool_], rng: np.random.Generator) -> tuple[Any, ...]:
-    """Add each pair with the similarity of an embedder of another scale, and with none: no embedder is the only one."""
+def widened(
+    table: Floats, same: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[Any, ...]:
+    """Add each pair with the similarity of an embedder of another scale, and with none."""
     other, none = table.copy(), table.copy()
     near = 1.0 - table[:, _COSINE]
-    other[:, _COSINE] = 1.0 - near * rng.uniform(0.15, 1.4, len(table)) + rng.normal(0, 0.02, len(table))
+    other[:, _COSINE] = (
+        1.0 - near * rng.uniform(0.15, 1.4, len(table)) + rng.normal(0, 0.02, len(table))
+    )
     none[:, _COSINE] = verifier.NO_COSINE
     weights = np.concatenate([np.full(len(table), weight) for weight in (1.0, 0.5, 0.5)])
     return np.concatenate([table, other, none]), np.concatenate([same] * 3), weights
 
 
-def grown(table: Floats, same: npt.NDArray[np.bool_]) -> Any:
+def grown(table: Floats, same: npt.NDArray[np.bool_]) -> RandomForestClassifier:
     """Grow the trees."""
     rows, labels, weights = widened(table, same, np.random.default_rng(SEED))
     trees = RandomForestClassifier(
@@ -107,14 +111,14 @@ def grown(table: Floats, same: npt.NDArray[np.bool_]) -> Any:
     return trees.fit(rows, labels, sample_weight=weights)
 
 
-def packed(trees: Any, cut: float) -> verifier.Forest:
+def packed(trees: RandomForestClassifier, cut: float) -> verifier.Forest:
     """Write trees as one row of nodes, each before those of its lower side."""
     roots: list[int] = []
     feature: list[int] = []
     limit: list[float] = []
     other: list[int] = []
 
-    def add(tree: Any, at: int) -> None:
+    def add(tree: Any, at: int) -> None:  # noqa: ANN401  a tree of scikit-learn has no type
         here = len(feature)
         leaf = int(tree.children_left[at]) < 0
         shares = tree.value[at][0]
@@ -148,7 +152,9 @@ def chosen(rows: Rows, rounds: list[Floats], share: float) -> float:
     sets = [~rows.same & (names == name) for name in dict.fromkeys(rows.names)]
 
     def passed(cut: float) -> float:
-        return float(np.mean([[(scores[mine] >= cut).mean() for mine in sets] for scores in rounds]))
+        return float(
+            np.mean([[(scores[mine] >= cut).mean() for mine in sets] for scores in rounds])
+        )
 
     return next((float(cut) for cut in CUTS if passed(cut) <= share), float(CUTS[-1]))
 
@@ -182,18 +188,26 @@ def cross_validated(rows: Rows, seed: int) -> dict[str, Floats]:
 
 def main(arguments: list[str]) -> int:
     """Train, say what cross-validation found, and write the data file."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.train_verifier", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.train_verifier", description=__doc__
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=TARGET)
     given = parser.parse_args(arguments)
     rows = read(given.data)
-    print(f"{len(rows.same)} pairs, {rows.same.sum()} of them good; good served / traps served", flush=True)
+    print(
+        f"{len(rows.same)} pairs, {rows.same.sum()} of them good; good served / traps served",
+        flush=True,
+    )
     rounds = [cross_validated(rows, SEED + number) for number in range(ROUNDS)]
     cut = chosen(rows, [scores["embedder"] for scores in rounds], TRAPS)
     for share in (TRAPS, 0.0005, 0.0025, 0.005, 0.01):
         at = chosen(rows, [scores["embedder"] for scores in rounds], share)
         for name in rounds[0]:
-            print(f"cut {at:.4f}  {name:12} {line(rows, [scores[name] for scores in rounds], at)}", flush=True)
+            print(
+                f"cut {at:.4f}  {name:12} {line(rows, [scores[name] for scores in rounds], at)}",
+                flush=True,
+            )
     packing = packed(grown(rows.table, rows.same), cut)
     data = msgspec.json.encode(packing)
     given.out.write_bytes(data)

@@ -38,7 +38,9 @@ def _last(talk: Talk) -> bool:
 
 
 def _turns(talk: Talk) -> bool:
-    a, b = ([turn["content"] for turn in side if turn["role"] == "user"] for side in (talk.a, talk.b))
+    a, b = (
+        [turn["content"] for turn in side if turn["role"] == "user"] for side in (talk.a, talk.b)
+    )
     return a == b
 
 

@@ -35,7 +35,13 @@ def pairs(folder: Path) -> dict[str, list[Pair]]:
     """Return the pairs by the name of their file."""
     return {
         path.stem: [
-            Pair(row["a"], row["b"], bool(row["same"]), str(row.get("cat", "")), str(row.get("lang", "en")))
+            Pair(
+                row["a"],
+                row["b"],
+                bool(row["same"]),
+                str(row.get("cat", "")),
+                str(row.get("lang", "en")),
+            )
             for row in _rows(path)
         ]
         for path in sorted((folder / "pairs").glob("*.jsonl"))

@@ -1,4 +1,4 @@
-"""Pairs of questions: good ones served and traps served, by each way of deciding on the same similarities (C-1 to C-3)."""
+"""Pairs of questions: good ones and traps served, by each way of deciding on the same similarities (C-1 to C-3)."""
 
 from __future__ import annotations
 
@@ -119,23 +119,46 @@ def report(folder: Path, say: Callable[[str], None] = print) -> dict[str, dict[s
         for rule_name, rule in rules(vectors=not missing).items():
             found = counts[name][rule_name] = count(rows, rule)
             if len(counts[name]) == 1:
-                say(f"  {f'of {found.good} good pairs and {found.traps} traps':32} served  wrong  of traps")
+                say(
+                    f"  {f'of {found.good} good pairs and {found.traps} traps':32} served  wrong  of traps"
+                )
             say(f"  {rule_name:32}{_cell(found)}")
     _goals(counts, say, vectors=not missing)
     return counts
 
 
-def _goals(counts: dict[str, dict[str, Count]], say: Callable[[str], None], *, vectors: bool) -> None:
+def _goals(
+    counts: dict[str, dict[str, Count]], say: Callable[[str], None], *, vectors: bool
+) -> None:
     learned = "guards + verifier" if vectors else "guards + verifier, no embedder"
     say("\nGoals")
     rows = (
-        ("C-1 English, guards + verifier: >= 55 % good, <= 0.11 % of traps", ENGLISH, learned, 0.55, 2 / 1880),
-        ("C-2 questions, guards + verifier: >= 70 % good, no trap", "fow and hwu_slots", learned, 0.70, 0.0),
-        ("C-3 canonical form alone, English: >= 22 % good, no trap", ENGLISH, "canonical form alone", 0.22, 0.0),
+        (
+            "C-1 English, guards + verifier: >= 55 % good, <= 0.11 % of traps",
+            ENGLISH,
+            learned,
+            0.55,
+            2 / 1880,
+        ),
+        (
+            "C-2 questions, guards + verifier: >= 70 % good, no trap",
+            "fow and hwu_slots",
+            learned,
+            0.70,
+            0.0,
+        ),
+        (
+            "C-3 canonical form alone, English: >= 22 % good, no trap",
+            ENGLISH,
+            "canonical form alone",
+            0.22,
+            0.0,
+        ),
     )
     for text, table, rule, share, wrong in rows:
         found = counts.get(table, {}).get(rule)
         if found is None or not found.good or not found.traps:
             continue
         met = found.served >= share * found.good and found.wrong <= wrong * found.traps
-        say(f"  {'met   ' if met else 'MISSED'}  {text}: {100 * found.served / found.good:.1f} %, {found.wrong} of {found.traps}")
+        share_of_good = f"{100 * found.served / found.good:.1f} %, {found.wrong} of {found.traps}"
+        say(f"  {'met   ' if met else 'MISSED'}  {text}: {share_of_good}")

@@ -1,6 +1,5 @@
 """What a sentence does: order, ask how, ask whether it may, ask, say; courtesies and frames are taken off."""
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway.middleware.semantic_cache.words.lexicon import (
@@ -139,7 +138,10 @@ _NEEDS_NOUN: Final = {
     ("can", "i", "have"),
     ("could", "i", "have"),
 }
-_NO_ORDER: Final = words("be have ever still also do not already always feel like want need know think")
+_NO_ORDER: Final = words(
+    "be have ever still also do not already always feel like want need know think"
+)
+_FRONT: Final = words("in at on for with during to from")
 _NO_NOUN: Final = SUBJECTS | {"to", "you"}
 _NOUNY: Final = ARTICLES | words("some more less another my")
 
@@ -151,15 +153,13 @@ def _without_courtesy(lower: list[str], written: list[str]) -> tuple[list[str], 
         word = lower[start]
         after = lower[start + 1] if start + 1 < end else ""
         phrase = OPENING_PHRASES.length(lower, start)
-        if word in {",", ":", ";"}:
-            start += 1
-        elif phrase and start + phrase <= end:
+        if phrase and start + phrase <= end:
             start += phrase
-        elif word in BARE_OPENERS or (word in OPENERS and after in {"", ",", ":"}):
-            start += 1
-        elif word in ASSISTANTS and (after == "," or after == ":" or _opens(lower, start, end)):
-            start += 1
-        elif word in {"and", "but"} and start:
+        elif (
+            word in {",", ":", ";"}
+            or (start and word in {"and", "but"})
+            or _opens(word, after, end - start)
+        ):
             start += 1
         else:
             break
@@ -175,10 +175,14 @@ def _without_courtesy(lower: list[str], written: list[str]) -> tuple[list[str], 
     return lower[start:end], written[start:end]
 
 
-def _opens(lower: Sequence[str], start: int, end: int) -> bool:
-    """Tell whether a name before these words calls somebody: an order or a question follows."""
-    rest = lower[start + 1 : end]
-    return len(rest) > 1 and lower[start] not in {"google", "computer", "assistant"} and rest[0] not in {"is", "'s", "and"}
+def _opens(word: str, after: str, left: int) -> bool:
+    """Tell whether a word only opens what is said: a greeting, or the name of whom it is said to."""
+    if word in BARE_OPENERS or (word in OPENERS and after in {"", ",", ":"}):
+        return True
+    if word not in ASSISTANTS:
+        return False
+    called = word not in {"google", "computer", "assistant"} and after not in {"is", "'s", "and"}
+    return after in {",", ":"} or (called and left > 2)
 
 
 def _tidy(lower: list[str], written: list[str]) -> tuple[list[str], list[str]]:
@@ -207,7 +211,7 @@ def read_act(lower: list[str], written: list[str], *, asks: bool) -> Act:
 
 def _fronted(lower: list[str]) -> tuple[list[str], list[str]]:
     """Move what stands before the question to its end: `in a sheet, how do I ...`."""
-    if len(lower) < 4 or lower[0] not in {"in", "at", "on", "for", "with", "during", "to", "from"} or "," not in lower[:8]:
+    if len(lower) < 4 or lower[0] not in _FRONT or "," not in lower[:8]:
         return lower, []
     cut = lower.index(",")
     rest = lower[cut + 1 :]

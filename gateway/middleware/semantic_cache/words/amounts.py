@@ -9,13 +9,35 @@ from gateway.middleware.semantic_cache.words.lexicon import pairs, words
 UNITS: Final = {
     word: number
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-        " seventeen eighteen nineteen".split()
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
     )
 }
 TENS: Final = {
     word: 20 + 10 * place
-    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+    for place, word in enumerate(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+    )
 }
 SCALES: Final = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "dozen": 12}
 ORDINALS: Final = pairs(
@@ -26,20 +48,57 @@ ORDINALS: Final = pairs(
 MONTHS: Final = {
     name: place % 12 + 1
     for place, name in enumerate(
-        "january february march april may june july august september october november december"
-        " jan feb mar apr may jun jul aug sep oct nov dec".split()
+        [
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
+            "jan",
+            "feb",
+            "mar",
+            "apr",
+            "may",
+            "jun",
+            "jul",
+            "aug",
+            "sep",
+            "oct",
+            "nov",
+            "dec",
+        ]
     )
 } | {"sept": 9}
 _SURE_MONTHS: Final = frozenset(MONTHS) - words("march may mar jan sep dec")
 DAYS: Final = (
     {
         name: name
-        for name in "monday tuesday wednesday thursday friday saturday sunday weekend weekday".split()
+        for name in [
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "saturday",
+            "sunday",
+            "weekend",
+            "weekday",
+        ]
     }
     | pairs(
         "mon=monday tue=tuesday tues=tuesday wed=wednesday thu=thursday thur=thursday thurs=thursday fri=friday"
     )
-    | {day + "s": day for day in "monday tuesday wednesday thursday friday saturday sunday".split()}
+    | {
+        day + "s": day
+        for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    }
 )
 RELATIVE: Final = words(
     "today tomorrow yesterday tonight now currently noon midnight morning afternoon evening night weekend"
@@ -77,7 +136,12 @@ def _spelt(tokens: Sequence[str], at: int) -> tuple[int, int]:
         elif word in SCALES and place > at:
             scaled = max(current, 1) * SCALES[word]
             total, current = (total, scaled) if SCALES[word] == 100 else (total + scaled, 0)
-        elif word == "and" and place > at and place + 1 < len(tokens) and tokens[place - 1] == "hundred":
+        elif (
+            word == "and"
+            and place > at
+            and place + 1 < len(tokens)
+            and tokens[place - 1] == "hundred"
+        ):
             if tokens[place + 1] not in TENS and tokens[place + 1] not in UNITS:
                 break
         else:

@@ -14,8 +14,8 @@ _EDGE: Final = re.compile(r"[\s.!?]+$")
 def canonical_key(text: str) -> str:
     """Return the canonical form of a user text, or "" where none should be used.
 
-    None is used for code, long texts, scripts other than Latin, and texts that say nothing. Another language in Latin
-    letters is only freed of spaces and of its end mark.
+    None is used for code, long texts, scripts other than Latin, and texts that say nothing. Another language in
+    Latin letters is only freed of spaces and of its end mark.
     """
     if len(text) > reading.LONGEST:
         return ""

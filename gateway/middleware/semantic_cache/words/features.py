@@ -168,20 +168,16 @@ def _places(a: Sequence[str], b: Sequence[str]) -> list[int]:
 
 
 def _inversions(places: list[int]) -> int:
-    return sum(
-        1 for at, place in enumerate(places) for later in places[at + 1 :] if later < place
-    )
+    return sum(1 for at, place in enumerate(places) for later in places[at + 1 :] if later < place)
 
 
 def _order(a: Signature, b: Signature) -> list[float]:
     """Compare the order of the words: common run, turned pairs, neighbours, blocks of change."""
-    same = sum(1 for one, other in zip(a.words, b.words, strict=False) if one == other)
     lcs = _common(a.words, b.words)
     places, content = _places(a.words, b.words), _places(a.content, b.content)
     one = set(zip(a.words, a.words[1:], strict=False))
     other = set(zip(b.words, b.words[1:], strict=False))
     blocks = sum(1 for at in range(1, len(places)) if places[at] != places[at - 1] + 1)
-    del same
     return [
         float(lcs),
         _ratio(lcs, len(b.words)),

@@ -23,7 +23,9 @@ REASONS: Final = (
     "scope",
     "name",
 )
-_TURNS: Final = frozenset({("more", "less"), ("less", "more"), ("most", "least"), ("least", "most")})
+_TURNS: Final = frozenset(
+    {("more", "less"), ("less", "more"), ("most", "least"), ("least", "most")}
+)
 _ENDS: Final = words("from to into")
 
 

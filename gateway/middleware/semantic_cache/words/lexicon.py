@@ -35,7 +35,9 @@ PREPOSITIONS: Final = words(
     " before after since until till about against of off out up down near behind beside beyond within across"
     " along around past per than as via toward towards"
 )
-NEGATIONS: Final = words("not no never without none nobody nothing neither nor nowhere cannot hardly non")
+NEGATIONS: Final = words(
+    "not no never without none nobody nothing neither nor nowhere cannot hardly non"
+)
 FUNCTION: Final = (
     ARTICLES
     | WH
@@ -43,7 +45,9 @@ FUNCTION: Final = (
     | PERSONS
     | PREPOSITIONS
     | NEGATIONS
-    | words("and or but if then so too also just please any some such there here own whether while because")
+    | words(
+        "and or but if then so too also just please any some such there here own whether while because"
+    )
 )
 MEANING: Final = words(
     "or and only before after off out on in up down under over no not never without more less most least all"

@@ -18,7 +18,7 @@ LONGEST: Final = 2_000
 
 _TOKEN: Final = re.compile(
     r"(?P<quote>\"[^\"]{1,200}\")"
-    r"|(?P<sum>\d[\d.,]*(?:\s*[-+*/^=<>×÷]\s*\d[\d.,]*\d|\s*[-+*/^=<>×÷]\s*\d)+)"
+    r"|(?P<sum>\d[\d.,]*(?:\s*[-+*/^=<>\xd7\xf7]\s*\d[\d.,]*\d|\s*[-+*/^=<>\xd7\xf7]\s*\d)+)"
     r"|(?P<number>(?<![\w.])-\d+(?:\.\d+)?|\d+(?:[.,:]\d+)*)"
     r"|(?P<short>(?:[^\W\d_]\.){2,})"
     r"|(?P<mixed>[^\W\d_]+\d[\w]*)"
@@ -27,7 +27,17 @@ _TOKEN: Final = re.compile(
     r"|(?P<symbol>[^\s\w\"'`\-])"
 )
 _QUOTES: Final = str.maketrans(
-    {"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "–": "-", "—": "-"}
+    {
+        "\u2019": "'",
+        "\u2018": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u201e": '"',
+        "\xab": '"',
+        "\xbb": '"',
+        "\u2013": "-",
+        "\u2014": "-",
+    }
 )
 _SPACE: Final = re.compile(r"\s+")
 _CODE: Final = re.compile(
@@ -98,11 +108,15 @@ def language_of(text: str) -> str:
     other = sum(1 for word in found if word in _FOREIGN)
     if other and other > sum(1 for word in found if word in _ENGLISH):
         return "latin"
-    accented = 0 if text.isascii() else sum(1 for letter in text if ord(letter) > 0x7F and letter.isalpha())
+    accented = (
+        0
+        if text.isascii()
+        else sum(1 for letter in text if ord(letter) > 0x7F and letter.isalpha())
+    )
     return "latin" if accented * 12 > len(text) else "en"
 
 
-def _split_word(word: str, before: str) -> list[str]:
+def _split_word(word: str) -> list[str]:
     whole = CONTRACTIONS.get(word) or MISSPELT.get(word)
     if whole is not None:
         return whole.split()
@@ -127,15 +141,11 @@ def _tokens(text: str) -> list[tuple[str, str]]:
             if piece in {"US", "IT", "WHO"} and not shouted:
                 tokens.append((piece.lower() + ".", piece))
                 continue
-            before = tokens[-1][0] if tokens else ""
-            for part in _split_word(piece.lower(), before):
-                tokens.append((part, piece))
+            tokens += [(part, piece) for part in _split_word(piece.lower())]
         elif kind == "quote":
             tokens.append((f'"{piece.strip(chr(34)).strip()}"', piece))
         elif kind == "sum":
             tokens.append(("".join(piece.split()), piece))
-        elif kind == "short":
-            tokens.append((piece.lower() if len(piece) > 3 else piece.lower(), piece))
         else:
             tokens.append((piece.lower(), piece))
     return tokens

@@ -6,6 +6,7 @@ from typing import Final
 
 from gateway.middleware.semantic_cache.words.lexicon import (
     ARTICLES,
+    BE,
     BE_NOW,
     BE_PAST,
     HAVE,
@@ -14,14 +15,25 @@ from gateway.middleware.semantic_cache.words.lexicon import (
     words,
 )
 from gateway.middleware.semantic_cache.words.stems import stem
-from gateway.middleware.semantic_cache.words.turns import MARK
 from gateway.middleware.semantic_cache.words.synonyms import merge_phrases, shared_word
+from gateway.middleware.semantic_cache.words.turns import MARK
 
 _DROPPED: Final = ARTICLES | words("of there please just do does")
 _EMPHASIS: Final = words("really actually truly indeed")
-_PARTICLE_VERBS: Final = words("turn switch shut put pick take set log sign bring call cut fill wake speed slow close")
+_PARTICLE_VERBS: Final = words(
+    "turn switch shut put pick take set log sign bring call cut fill wake speed slow close"
+)
 _PARTICLES: Final = words("on off up down out in")
+_SOON: Final = words("now today tonight")
 _GIVES: Final = words("make get find book order give show play bring brew buy read prepare")
+_MINE: Final = frozenset({"my"})
+_GRAMMAR: Final = {
+    **dict.fromkeys(BE_NOW, "now"),
+    **dict.fromkeys(BE_PAST, "past"),
+    "did": "past",
+    **{word: word for word in MODALS},
+}
+"""What auxiliaries say, as counts; `now` is what is said without them."""
 _AMBIGUOUS: Final = words("polish turkey china")
 _LINKS: Final = words("and or")
 
@@ -54,49 +66,44 @@ def _reduce(act: str, row: list[str], names: frozenset[str]) -> tuple[list[str],
     """Bring each word to its stem; what inflection and auxiliaries said becomes a count."""
     kept: list[str] = []
     flags: Counter[str] = Counter()
-    drops_mine = act in {"do", "how"}
+    dropped = _DROPPED | _MINE if act in {"do", "how"} else _DROPPED
+    if act in {"ask", "ask-say"}:
+        dropped |= _EMPHASIS
     be_before = False
     for place, word in enumerate(row):
-        if word in _DROPPED or (word in _EMPHASIS and act in {"ask", "ask-say"}):
+        if word in dropped:
             continue
-        if word in BE_NOW:
-            be_before = True
-            continue
-        if word in BE_PAST:
-            be_before = True
-            flags["past"] += 1
-            continue
-        if word == "did":
-            flags["past"] += 1
-            continue
-        if word in HAVE and place + 1 < len(row) and act != "do":
+        if word in _GRAMMAR:
+            be_before = be_before or word in BE
+            flags[_GRAMMAR[word]] += 1
+        elif word in HAVE and place + 1 < len(row) and act != "do":
             kept.append("have")
-            if word == "had":
-                flags["past"] += 1
-            continue
-        if word in MODALS:
-            flags[word] += 1
-            continue
-        if drops_mine and word == "my":
-            continue
-        if word[0] == MARK:
+            flags["past"] += word == "had"
+        elif word[0] == MARK:
             kept.append(word[1:])
-            continue
-        if word[0] == '"' or not word.isalpha():
+        elif word[0] == '"' or not word.isalpha():
             kept.append(word)
-            continue
-        named = word in names or (act in {"say", "ask-say"} and place == 0)
-        if word == "that" and act != "say":
-            word = "this"
-        base, ending = stem(word)
-        if named and (ending == "s" or word in _AMBIGUOUS):
-            kept.append(word if ending == "s" else word.upper())
-            continue
-        kept.append(base)
-        if ending in {"ed", "ing"}:
-            flags["pass" if ending == "ed" and be_before else ending] += 1
-            be_before = False
-    return _particles(kept), flags
+        else:
+            named = word in names or (act in {"say", "ask-say"} and place == 0)
+            base, ending = _settled(
+                "this" if word == "that" and act != "say" else word, named=named
+            )
+            kept.append(base)
+            if ending in {"ed", "ing"}:
+                flags["pass" if ending == "ed" and be_before else ending] += 1
+                be_before = False
+    del flags["now"]
+    return _particles(kept), +flags
+
+
+def _settled(word: str, *, named: bool) -> tuple[str, str]:
+    """Return the stem and the ending of a word; a name keeps its last letter."""
+    base, ending = stem(word)
+    if named and ending == "s":
+        return word, ""
+    if named and word in _AMBIGUOUS:
+        return word.upper(), ""
+    return base, ending
 
 
 def _particles(row: list[str]) -> list[str]:
@@ -104,11 +111,12 @@ def _particles(row: list[str]) -> list[str]:
     for place, word in enumerate(row):
         if word not in _PARTICLE_VERBS:
             continue
-        if place < 2 and word in {"turn", "switch"} and row[-1] in {"on", "off"} and row[place + 1] not in _PARTICLES:
+        ends = row[-1] in {"on", "off"} and word in {"turn", "switch"} and place < 2
+        if ends and row[place + 1] not in _PARTICLES:
             return [*row[: place + 1], row[-1], *row[place + 1 : -1]]
         for at in range(place + 2, min(place + 6, len(row))):
             here, after = row[at], row[at + 1] if at + 1 < len(row) else ""
-            if here in _PARTICLES and (not after or after in PREPOSITIONS or after in {"now", "today", "tonight"}):
+            if here in _PARTICLES and (not after or after in PREPOSITIONS or after in _SOON):
                 return [*row[: place + 1], here, *row[place + 1 : at], *row[at + 1 :]]
             if here in PREPOSITIONS or here in _LINKS:
                 break

@@ -29,6 +29,7 @@ _MEASURES: Final = words(
     " km kg cm mm mg ml g gb mb tb kb hz ghz mph kph times page word point star"
 )
 _NO_NAMES: Final = words("i 's")
+_SAYING_NOTHING: Final = FILLERS | OPENERS | ARTICLES
 _MARKS: Final = frozenset(",;:()")
 
 
@@ -70,7 +71,11 @@ def signature(text: str) -> Signature:
     quoted: list[str] = []
     for sentence in reading.sentences(text):
         lower = [word for word in sentence.lower if word not in _MARKS]
-        raws = [raw for word, raw in zip(sentence.lower, sentence.written, strict=True) if word not in _MARKS]
+        raws = [
+            raw
+            for word, raw in zip(sentence.lower, sentence.written, strict=True)
+            if word not in _MARKS
+        ]
         names += _names(lower, raws)
         quoted += [word for word in lower if word[0] == '"']
         row += settle(lower)
@@ -95,10 +100,9 @@ def _names(lower: list[str], raws: list[str]) -> list[str]:
 def _signed(
     text: str, length: int, row: list[str], parts: tuple[str, _Words, _Words, _Words]
 ) -> Signature:
-    stems: list[str] = []
-    for word in row:
-        if word not in FILLERS and word not in OPENERS and word not in ARTICLES:
-            stems.append(word if not word.isalpha() else stem(word)[0])
+    stems = [
+        stem(word)[0] if word.isalpha() else word for word in row if word not in _SAYING_NOTHING
+    ]
     merged = [shared_word(word) for word in merge_phrases(stems)]
     numbers = tuple(word for word in merged if _NUMBER.match(word) and not word.startswith("date-"))
     amounts = tuple(
@@ -146,6 +150,17 @@ def _dates(row: list[str], merged: list[str]) -> set[str]:
             found.add(f"date-{MONTHS[word]}-x")
         elif word in {"last", "next", "this", "past", "every", "each"} and place + 1 < len(row):
             after = stem(row[place + 1])[0]
-            if after in {"second", "minute", "hour", "day", "week", "month", "year", "quarter", "weekend", "term"}:
+            if after in {
+                "second",
+                "minute",
+                "hour",
+                "day",
+                "week",
+                "month",
+                "year",
+                "quarter",
+                "weekend",
+                "term",
+            }:
                 found.add(f"{word} {after}")
     return found

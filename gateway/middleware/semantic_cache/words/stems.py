@@ -7,7 +7,8 @@ from typing import Final
 from gateway.middleware.semantic_cache.words.lexicon import pairs, words
 
 _PAST: Final = pairs(
-    "found=find led=lead left=leave went=go gone=go came=come bought=buy brought=bring thought=think taught=teach caught=catch sought=seek"
+    "found=find led=lead left=leave"
+    " went=go gone=go came=come bought=buy brought=bring thought=think taught=teach caught=catch sought=seek"
     " fought=fight sold=sell told=tell paid=pay said=say made=make had=have held=hold kept=keep"
     " slept=sleep meant=mean sent=send spent=spend lent=lend built=build lost=lose got=get gotten=get"
     " forgot=forget forgotten=forget sat=sit stood=stand understood=understand won=win ran=run began=begin"

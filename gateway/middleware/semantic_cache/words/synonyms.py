@@ -87,9 +87,11 @@ present gift
 sneakers trainers
 """
 _FIRST: Final = {
-    stem(word)[0]: stem(group.split()[0])[0] for group in _GROUPS.split("\n") for word in group.split()
+    stem(word)[0]: stem(group.split()[0])[0]
+    for group in _GROUPS.split("\n")
+    for word in group.split()
 }
-_PHRASES: Final = {
+_PHRASES: Final[dict[tuple[str, ...], str]] = {
     ("turn", "on"): "switch-on",
     ("switch", "on"): "switch-on",
     ("turn", "off"): "switch-off",
@@ -133,7 +135,14 @@ _PHRASES: Final = {
     ("a", "lot", "of"): "many",
     ("lots", "of"): "many",
 }
-_ALIKE: Final = {"u.s.a.": "u.s.", "usa": "u.s.", "us.": "u.s.", "u.k.": "uk", "setup": "setup", "&": "and", "%": "percent"}
+_ALIKE: Final = {
+    "u.s.a.": "u.s.",
+    "usa": "u.s.",
+    "us.": "u.s.",
+    "u.k.": "uk",
+    "&": "and",
+    "%": "percent",
+}
 _STARTS: Final = frozenset(row[0] for row in _PHRASES)
 _LONGEST: Final = 3
 

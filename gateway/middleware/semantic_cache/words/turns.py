@@ -17,9 +17,15 @@ MARK: Final = "\x00"
 _BE: Final = {"is": "does", "are": "does", "was": "did", "were": "did"}
 _LINKS: Final = words("and or")
 _BREAKS: Final = (
-    WH | AUXILIARIES | PREPOSITIONS | _LINKS | words("not never no only if than more less when again still already")
+    WH
+    | AUXILIARIES
+    | PREPOSITIONS
+    | _LINKS
+    | words("not never no only if than more less when again still already")
 )
-_NO_DOER: Final = words("today tomorrow monday tuesday wednesday thursday friday saturday sunday noon hand mail post email")
+_NO_DOER: Final = words(
+    "today tomorrow monday tuesday wednesday thursday friday saturday sunday noon hand mail post email"
+)
 _ALIKE: Final = (
     ("married", "to"),
     ("related", "to"),
@@ -64,8 +70,22 @@ def _active(row: list[str]) -> list[str]:
         return []
     base, ending = stem(row[at - 1])
     ends = stem(doer[-1])[1]
-    unmoved = base == row[at - 1] and base in {"hit", "put", "cut", "hurt", "read", "set", "let", "cost"}
-    if (ending != "ed" and not unmoved) or ends == "ing" or not doer[-1].isalpha() or _NO_DOER & set(doer):
+    unmoved = base == row[at - 1] and base in {
+        "hit",
+        "put",
+        "cut",
+        "hurt",
+        "read",
+        "set",
+        "let",
+        "cost",
+    }
+    if (
+        (ending != "ed" and not unmoved)
+        or ends == "ing"
+        or not doer[-1].isalpha()
+        or _NO_DOER & set(doer)
+    ):
         return []
     return [_BE[row[0]], *doer, MARK + base, *what]
 

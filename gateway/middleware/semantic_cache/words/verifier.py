@@ -1,4 +1,4 @@
-"""The learned verifier: trees over the differences of two texts, trained once, kept as data, scored in plain Python."""
+"""The learned verifier: trees over the differences of two texts, kept as data and scored in plain Python."""
 
 from functools import cache
 from importlib.resources import files
