@@ -156,6 +156,12 @@ _ROWS = (
         ("tenant",),
     ),
     Metric(
+        "gateway_cache_wrong_hit_estimate",
+        _MAX,
+        "The share of similar hits that labels tell to be wrong, where `max_wrong_hit_rate` is set.",
+        ("tenant",),
+    ),
+    Metric(
         "gateway_cache_scope_mismatch_total",
         _C,
         "Kept answers that were not what their key said; none of them was served. Anything but 0 is an alarm.",

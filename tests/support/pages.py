@@ -27,7 +27,7 @@ from gateway.server.routes import Route
 from tests.support.shared import ROOT
 
 DOCS = ROOT / "docs"
-OPTIONS = ("retry", "fallback", "hedge", "limits", "budget", "guardrail")
+OPTIONS = ("retry", "fallback", "hedge", "limits", "budget", "guardrail", "semantic_cache")
 """Kinds of middleware whose pages have a table of their options."""
 PAGES = (
     "api.md",

@@ -29,6 +29,7 @@ from gateway.middleware.semantic_cache.fingerprint import Ask, read_ask
 from gateway.middleware.semantic_cache.flights import Flight, Flights, Told
 from gateway.middleware.semantic_cache.following import Followed, Kept
 from gateway.middleware.semantic_cache.keeper import Down
+from gateway.middleware.semantic_cache.learning import Learning, Prompt
 from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed, Step
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions, check
 from gateway.middleware.semantic_cache.replay import Replayed, neutral, whole
@@ -78,6 +79,10 @@ class SemanticCache(Middleware):
         embedder = Embedder(options, build) if options.semantic else None
         verifier = Verifier(options, build)
         self._lookup = Lookup(options, store, embedder, verifier, self._savings.mismatched)
+        self._learning: Learning | None = None
+        if embedder is not None and options.max_wrong_hit_rate is not None:
+            self._learning = Learning(options, build, embedder, store, self._lookup.ask_store)
+            self._lookup.decide = self._learning.decide
         self._flights = Flights()
         self._spawn = build.ports.spawn
         self._guards: tuple[tuple[HitGuard, Guard | None], ...] = ()
@@ -294,6 +299,9 @@ class SemanticCache(Middleware):
         """Keep an answer if it may be kept; never raises for a store that is down (K23)."""
         call, missed = asked.call, asked.missed
         reason = self._admission.refuses(answer)
+        if not reason and self._learning is not None and missed.audit and missed.vector:
+            prompt = Prompt(ask.exact, missed.canonical, missed.vector, ask.asked or "")
+            self._learning.observe(call, missed.audit, prompt, answer)
         if not reason and missed.epoch is None:
             reason = "unavailable"
         if reason:

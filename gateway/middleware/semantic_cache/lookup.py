@@ -9,6 +9,7 @@ from gateway.core.call import Call
 from gateway.middleware.semantic_cache.embedding import Embedder, Unusable, Vector
 from gateway.middleware.semantic_cache.fingerprint import Ask
 from gateway.middleware.semantic_cache.keeper import Down, Keeper
+from gateway.middleware.semantic_cache.learning import Audit, Decide
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 from gateway.middleware.semantic_cache.verify import Verifier
 from gateway.middleware.semantic_cache.wish import Wish
@@ -19,7 +20,7 @@ CANDIDATES = 8
 
 
 class Hit(NamedTuple):
-    """A kept answer that may be served. `tier` is exact, canonical or semantic."""
+    """A kept answer that may be served. `tier` is exact, alias, canonical or semantic."""
 
     entry: Entry
     tier: str
@@ -29,7 +30,7 @@ class Hit(NamedTuple):
 class Missed(NamedTuple):
     """Nothing may be served, and why; what is known already is kept with the answer that will come.
 
-    `is_down`: the store or the embedder did not answer.
+    `is_down`: the store or the embedder did not answer. `audit`: what its answer will tell of a candidate.
     """
 
     reason: str
@@ -37,6 +38,7 @@ class Missed(NamedTuple):
     canonical: str = ""
     vector: Vector | None = None
     is_down: bool = False
+    audit: Audit | None = None
 
 
 Step = tuple[str, str]
@@ -54,6 +56,7 @@ class Lookup:
         verifier: Verifier,
         mismatched: Callable[[], None],
     ) -> None:
+        self.decide: Decide | None = None
         self._options = options
         self._store = store
         self._keeper = Keeper(options.store_timeout_ms)
@@ -82,10 +85,10 @@ class Lookup:
         epoch = looked.epoch
         entry = looked.exact
         if entry is not None and self._options.exact:
-            verdict = self._verdict(entry, pool, wish, exact=ask.exact)
+            verdict = self._verdict(entry, pool, wish)
             says(("exact", verdict or "served"))
             if not verdict:
-                return Hit(entry, "exact", 1.0)
+                return Hit(entry, "exact" if entry.exact == ask.exact else "alias", 1.0)
         else:
             says(("exact", "cold"))
         entry = looked.canonical
@@ -154,6 +157,13 @@ class Lookup:
         """Return the best candidate that clears the threshold and all that stands behind it."""
         threshold = max(self._options.threshold, wish.threshold)
         near = [each for each in found if each.similarity >= threshold]
+        if self.decide is not None and found:
+            decided = self.decide(pool, ask.asked or "", found)
+            missed = missed._replace(audit=decided.audit)
+            if decided.best is None:
+                says(("certificate", decided.reason))
+                return missed._replace(reason=decided.reason)
+            near = [decided.best] if decided.best.similarity >= threshold else []
         if not near:
             if found:
                 says(("threshold", f"{found[0].similarity:.4f} is below {threshold:g}"))
@@ -166,23 +176,20 @@ class Lookup:
             if not verdict and entry.id in blocked:
                 verdict = "negative"
             if not verdict:
-                verdict = await self._verifier.verdict(
-                    call, ask.asked or "", entry.asked, similarity
-                )
+                pair = (ask.asked or "", entry.asked, similarity)
+                is_proven = self.decide is not None
+                verdict = await self._verifier.verdict(call, *pair, is_proven=is_proven)
             says(("semantic", f"{entry.id} at {similarity:.4f}: {verdict or 'served'}"))
             if not verdict:
                 return Hit(entry, "semantic", similarity)
             reason = reason or verdict
         return missed._replace(reason=reason)
 
-    def _verdict(
-        self, entry: Entry, pool: Pool, wish: Wish, *, exact: str = "", embedder: str = ""
-    ) -> str:
+    def _verdict(self, entry: Entry, pool: Pool, wish: Wish, *, embedder: str = "") -> str:
         """Compare what a record says of itself with what is asked: a key alone never authorises (W-CACHE-9)."""
         same = (
             entry.pool == pool
             and entry.schema == SCHEMA
-            and (not exact or entry.exact == exact)
             and (not embedder or entry.embedder == embedder)
         )
         if not same:

@@ -15,6 +15,7 @@ REASONS = frozenset(
         "asked",
         "cold",
         "expired",
+        "explore",
         "judge",
         "negative",
         "refresh",

@@ -2,13 +2,11 @@
 
 from gateway.core import codec
 from gateway.core.answer import Answer, Choice, Finish
-from gateway.core.message import Image, Opaque, Part, Refusal, Text, Thinking
+from gateway.core.message import Image, Part, Refusal, Text, Thinking
 from gateway.core.usage import Usage
 
 ZERO = Usage(0, 0)
-_KINDS: dict[str, type[Part]] = {
-    kind.__name__: kind for kind in (Text, Thinking, Refusal, Image, Opaque)
-}
+_KINDS: dict[str, type[Part]] = {kind.__name__: kind for kind in (Text, Thinking, Refusal, Image)}
 _DECODERS = {name: codec.Decoder(kind).decode for name, kind in _KINDS.items()}
 
 

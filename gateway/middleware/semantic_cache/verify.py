@@ -26,14 +26,19 @@ class Verifier:
         if self._kind == "learned" and options.semantic:
             _learned()
 
-    async def verdict(self, call: Call, asked: str, kept: str, similarity: float) -> str:
-        """Say why an answer to `kept` may not be served to `asked`, "" where it may."""
+    async def verdict(
+        self, call: Call, asked: str, kept: str, similarity: float, *, is_proven: bool = False
+    ) -> str:
+        """Say why an answer to `kept` may not be served to `asked`, "" where it may.
+
+        `is_proven`: labels of the pool itself have decided, in the place of the learned verifier.
+        """
         if self._kind == "none":
             return ""
         reason = veto(_signature(asked), _signature(kept))
         if reason:
             return f"guard:{reason}"
-        if self._kind == "learned" and not _is_same(asked, kept, similarity):
+        if self._kind == "learned" and not (is_proven or _is_same(asked, kept, similarity)):
             return "verifier"
         if self._judge is not None and not await self._judge.same(call, "questions", kept, asked):
             return "judge"
