@@ -11,7 +11,7 @@ from gateway.core.call import Call, Run
 from gateway.core.endpoint import ANSWERED
 from gateway.core.reply import Reply, Stream, Whole
 from gateway.dialects.base import Dialect
-from gateway.dialects.messages.counting import estimate
+from gateway.dialects.messages.counting import estimate, require_messages
 from gateway.engine.outgoing import JsonOriginal
 from gateway.engine.run import Engine
 from gateway.middleware.base import Proceed
@@ -120,6 +120,7 @@ class Kinds:
         run.deadline = read_deadline(exchange, self._request_timeout_s)
         run.asked = match.model or read_model(fields)
         run.passed = passed_headers(exchange)
+        require_messages(fields)
         model = resolve(principal, run.asked)
         run.model = model.name
         if any(run.endpoint in target.account.row.endpoints for target in model.targets):

@@ -1,10 +1,12 @@
 """Counts of input tokens: checking a provider's, and an estimate where a target has no way to ask."""
 
+import re
 from collections.abc import Mapping
 from math import ceil
 from typing import Annotated, cast
 
 from gateway.core import codec
+from gateway.core.errors import InputError
 from gateway.dialects.base import Redactor, unredacted
 from gateway.dialects.messages.errors import not_an_answer
 
@@ -35,6 +37,17 @@ _PER_PICTURE = 1600
 _PER_TOOLS = 346
 _DOCUMENT_BYTES_PER_TOKEN = 64
 _COUNTED = ("system", "messages", "tools")
+
+
+_EMPTY_LIST = re.compile(rb"\[\s*\]")
+
+
+def require_messages(fields: codec.Fields) -> None:
+    """Raise InputError `invalid_request` for a request to count that has no messages."""
+    said = bytes(fields.get("messages", b"")).strip()
+    if not said.startswith(b"[") or _EMPTY_LIST.fullmatch(said):
+        message = "messages: a list of at least one message is needed"
+        raise InputError("invalid_request", message, param="messages")
 
 
 def estimate(fields: codec.Fields) -> int:

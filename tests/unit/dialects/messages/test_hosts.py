@@ -7,9 +7,10 @@ from urllib.parse import unquote
 import pytest
 
 from gateway.core import codec
+from gateway.core.errors import InputError
 from gateway.core.message import Message, Prompt, Text
 from gateway.dialects.losses import Notes
-from gateway.dialects.messages.counting import estimate, read_count
+from gateway.dialects.messages.counting import estimate, read_count, require_messages
 from gateway.dialects.messages.hosts import BEDROCK, VERTEX, Host
 from gateway.dialects.messages.sides import MessagesTarget
 from gateway.dialects.sides import Facts
@@ -68,6 +69,16 @@ def test_a_target_at_a_cloud_writes_its_body() -> None:
     assert "vertex-2023-10-16" == body["anthropic_version"]
     assert not target.grammar(facts).image_urls
     assert target.path(facts).endswith(b"claude-opus-4-5@20251101:rawPredict")
+
+
+@pytest.mark.parametrize("said", [None, b"null", b"[]", b" [ \n] ", b'"x"', b"{}"])
+def test_nothing_is_counted_without_messages(said: bytes | None) -> None:
+    fields = {} if said is None else {"messages": codec.raw(codec.decode(said))}
+
+    with pytest.raises(InputError) as caught:
+        require_messages(fields)
+    assert caught.value.param == "messages"
+    require_messages(FIELDS | {"messages": codec.raw([{"role": "user"}])})
 
 
 def test_counts_of_tokens_are_read() -> None:
