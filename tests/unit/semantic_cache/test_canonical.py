@@ -19,7 +19,12 @@ ALIKE = [
     # frames
     ("Can you tell me where the museum is?", "Where is the museum?"),
     ("Do you know if the pool is heated?", "Is the pool heated?"),
+    ("Tell me the name of the river", "What's the name of the river?"),
+    ("I'd like to know if I can swap seats", "Can I swap seats?"),
     # speech acts
+    ("Can you help me rent a canoe?", "I want to rent a canoe"),
+    ("Can I renew my card?", "Can I renew a card?"),
+    ("Read my to-do list", "read the to do list"),
     ("How do I rotate a picture?", "How can I rotate a picture?"),
     ("How do I rotate a picture?", "What's the best way to rotate a picture?"),
     ("How do I rotate a picture?", "What are the steps to rotate a picture?"),
@@ -86,6 +91,7 @@ APART = [
     ("Why do I verify my identity?", "How do I verify my identity?"),
     ("Should I sell?", "Can I sell?"),
     ("How do you handle returns?", "How do I handle returns?"),
+    ("Read my to-do list", "Read my list"),
     # tense
     ("Is she a nurse?", "Was she a nurse?"),
     ("Who leads the team?", "Who led the team?"),

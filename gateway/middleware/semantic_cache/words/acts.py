@@ -121,6 +121,14 @@ i would like
 i want
 i need
 i would love
+i would love to
+help me
+help me to
+please help me
+can you help me
+can you help me to
+could you help me
+could you help me to
 we want to
 we need to
 we would like to
@@ -142,6 +150,7 @@ _NO_ORDER: Final = words(
     "be have ever still also do not already always feel like want need know think"
 )
 _FRONT: Final = words("in at on for with during to from")
+_KNOWN: Final = words("the my your")
 _NO_NOUN: Final = SUBJECTS | {"to", "you"}
 _NOUNY: Final = ARTICLES | words("some more less another my")
 
@@ -195,18 +204,32 @@ def read_act(lower: list[str], written: list[str], *, asks: bool) -> Act:
     names = frozenset(lower[place] for place in names_at(written))
     lower, written = _without_courtesy(lower, written)
     lower, written = _tidy(lower, written)
-    asks_whether = False
-    frame = TELLING.length(lower)
-    if frame and len(lower) > frame:
-        after = lower[frame]
-        if after in WH or after in {"if", "whether"}:
-            lower = lower[frame + (after in {"if", "whether"}) :]
-            asks_whether = after not in WH
+    lower, asks_whether = _unframed(lower)
     lower, moved = _fronted(lower)
-    name, rest = ("ask", lower) if asks_whether else _act_of(lower, asks=asks)
+    name, rest = _whether(lower) if asks_whether else _act_of(lower, asks=asks)
     if moved:
         rest = [*rest, *moved]
     return Act(name, rest, names)
+
+
+def _unframed(lower: list[str]) -> tuple[list[str], bool]:
+    """Take `can you tell me` and its like off a question, and tell whether `if` stood behind it."""
+    frame = TELLING.length(lower)
+    if not frame or len(lower) == frame:
+        return lower, False
+    after = lower[frame]
+    if after in {"if", "whether"}:
+        return lower[frame + 1 :], True
+    if after in WH:
+        return lower[frame:], False
+    return (["what", "is", *lower[frame:]], False) if after in _KNOWN else (lower, False)
+
+
+def _whether(lower: list[str]) -> tuple[str, list[str]]:
+    """Tell what is asked behind `if`: `I can X` is `can I X`."""
+    if len(lower) > 2 and lower[0] in {"i", "we"} and lower[1] in {"can", "could", "may"}:
+        return "may", lower[2:]
+    return "ask", lower
 
 
 def _fronted(lower: list[str]) -> tuple[list[str], list[str]]:

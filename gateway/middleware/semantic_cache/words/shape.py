@@ -66,12 +66,12 @@ def _reduce(act: str, row: list[str], names: frozenset[str]) -> tuple[list[str],
     """Bring each word to its stem; what inflection and auxiliaries said becomes a count."""
     kept: list[str] = []
     flags: Counter[str] = Counter()
-    dropped = _DROPPED | _MINE if act in {"do", "how"} else _DROPPED
+    dropped = _DROPPED | _MINE if act in {"do", "how", "may"} else _DROPPED
     if act in {"ask", "ask-say"}:
         dropped |= _EMPHASIS
     be_before = False
     for place, word in enumerate(row):
-        if word in dropped:
+        if word in dropped and not (word == "do" and place and row[place - 1] == "to"):
             continue
         if word in _GRAMMAR:
             be_before = be_before or word in BE
