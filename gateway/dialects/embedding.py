@@ -160,7 +160,7 @@ def texts_of(asked: Asked, most: int = 0) -> list[str]:
     """
     count = len(asked.inputs)
     if most and count > most:
-        raise refuse("inputs_too_many", f"input of {count} texts, at most {most},", param="input")
+        raise refuse("inputs_too_many", f"input of {count} texts, at most {most}", param="input")
     texts: list[str] = []
     for item in asked.inputs:
         if not isinstance(item, str):

@@ -187,7 +187,7 @@ class _Restorer:
             return None
         if entry.domain != self._domain:
             place = f"reasoning before tool call {call.id}"
-            self._notes.lost("thinking_dropped", f"{place}, sealed by another account,")
+            self._notes.lost("thinking_dropped", f"{place}, sealed by another account")
             return None
         return entry
 
