@@ -24,7 +24,7 @@ def kind_of(reply: Whole | Stream) -> Kind:
     """Return how an answer is looked at, by its content type; an unknown one is taken for JSON, and must be it."""
     content_type = next((value for name, value in reply.headers if name == b"content-type"), b"")
     media = content_type.partition(b";")[0].strip().lower()
-    if media == b"text/event-stream":
+    if media == b"text/event-stream" or not (media or isinstance(reply, Whole)):
         return Kind.EVENTS
     if media.startswith(b"text/") or media == b"application/x-subrip":
         return Kind.TEXT
