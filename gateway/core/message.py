@@ -116,11 +116,15 @@ class Refusal(codec.Struct, frozen=True):
 
 
 class Opaque(codec.Struct, frozen=True):
-    """An item that only its `origin` dialect knows: server tools, their results. `value` is the item, decoded."""
+    """An item that only its `origin` dialect knows: server tools, their results. `value` is the item, decoded.
+
+    `told` are parts that every dialect knows and that say the same, where there are such.
+    """
 
     origin: str
     kind: str
     value: Mapping[str, Any]
+    told: "tuple[Part, ...]" = ()
 
 
 class ToolResult(codec.Struct, frozen=True):

@@ -48,7 +48,10 @@ class Grammar:
     calls may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may
     be sent; None leaves them to the writer. `own_urls`: how addresses begin that the target reads itself, whatever
     `image_urls` and `file_urls` say. `custom_tools`: tools that take free text may be sent; otherwise they become
-    functions. `file_ids`: dialects whose callers may name files by id; None leaves them to the writer.
+    functions. `bags`: dialects whose own members of tools, messages and parts are written again; others are noted.
+    `titles`: of which files the name is told: all, data (not of plain texts) or none. `displays`: it is told how
+    thinking is shown (`thinking.display`). `file_ids`: dialects whose callers may name files by id; None leaves
+    them to the writer.
     """
 
     alternates: bool = False
@@ -76,5 +79,8 @@ class Grammar:
     file_ids: frozenset[str] | None = None
     own_urls: tuple[str, ...] = ()
     custom_tools: bool = False
+    bags: frozenset[str] = frozenset()
+    titles: Literal["all", "data", "none"] = "all"
+    displays: bool = False
     names: NameRules = NameRules()
     schema: SchemaRules = field(default_factory=SchemaRules)

@@ -43,6 +43,7 @@ def _grammar(family: Family) -> Grammar:
         sealed_turns=family.takes_budget,
         call_ids=_CALL_IDS,
         items=frozenset({NAME}),
+        displays=family.is_claude,
         file_ids=frozenset(),
         own_urls=("s3://",),
     )

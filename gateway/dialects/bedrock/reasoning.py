@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway.core.message import Prompt, Reasoning
 from gateway.dialects.bedrock.models import Family
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages.models import traits_of
 from gateway.dialects.messages.thinking_out import plan_thinking
@@ -43,7 +44,9 @@ def write_reasoning(prompt: Prompt, facts: Facts, family: Family, notes: Notes) 
     is_asked = asked.enabled or asked.budget is not None or asked.effort not in {"", "none"}
     if not is_asked or asked.enabled is False:
         return Thought(max_tokens=prompt.max_tokens)
-    name = _FIELD.get(prompt.origin, "reasoning")
+    name = word(prompt.origin, "effort")
+    if not asked.effort:
+        name = _FIELD.get(prompt.origin, "reasoning")
     fields: dict[str, Any] = {}
     if family.vendor == "openai":
         fields = {"reasoning_effort": _one_of_three(asked, name, notes)}

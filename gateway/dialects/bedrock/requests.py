@@ -10,7 +10,7 @@ from gateway.dialects.bedrock.content import Content
 from gateway.dialects.bedrock.models import Family, family_of
 from gateway.dialects.bedrock.reasoning import Thought, write_reasoning
 from gateway.dialects.bedrock.tools import one_call_at_a_time, write_tools
-from gateway.dialects.fit.words import word
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.messages.schema_out import closed
 from gateway.dialects.sides import Facts

@@ -178,7 +178,9 @@ def made_id(request_id: str, choice: int, place: int) -> str:
 
 def is_legacy(prompt: Prompt) -> bool:
     """Tell whether the caller offered `functions`, and so reads `function_call`."""
-    return any(isinstance(tool, Tool) and tool.extra == LEGACY for tool in prompt.tools)
+    return any(
+        isinstance(tool, Tool) and LEGACY.items() <= tool.extra.items() for tool in prompt.tools
+    )
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:

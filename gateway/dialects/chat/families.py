@@ -28,6 +28,12 @@ def limit_name(facts: Facts) -> str:
     return "max_completion_tokens" if reasons else "max_tokens"
 
 
+def continues(facts: Facts) -> bool:
+    """Tell whether an answer that the history begins may be gone on with: models that reason begin anew."""
+    model = facts.model.lower()
+    return facts.kind not in _HOSTS or "chat" in model or not _REASONING.search(model)
+
+
 def has_fixed_sampling(facts: Facts, reasoning: Reasoning | None) -> bool:
     """Tell whether settings of `FIXED` are refused.
 

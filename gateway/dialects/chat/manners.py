@@ -192,6 +192,7 @@ def manner_of(kind: str) -> Manner:
 
 
 @cache
-def grammar_of(kind: str) -> Grammar:
-    """Return what a history must be for a kind of provider."""
-    return manner_of(kind).grammar
+def grammar_of(kind: str, *, prefill: bool = True) -> Grammar:
+    """Return what a history must be for a kind of provider; `prefill`: its model goes on with an answer."""
+    grammar = manner_of(kind).grammar
+    return grammar if prefill else replace(grammar, prefill=False)

@@ -22,6 +22,7 @@ from gateway.dialects.chat.fields import (
 
 LEGACY = {"legacy": True}
 """Marks tools that came in the field `functions`: their caller reads `function_call` in the answer."""
+_FUNCTION = frozenset({"name", "description", "parameters", "strict", *MARKS})
 _MODES: Mapping[str, ToolChoice] = {
     "auto": ToolChoice("auto"),
     "none": ToolChoice("none"),
@@ -58,6 +59,9 @@ def _tool(tool: Json, at: str) -> Tool | ServerTool:
 
 
 def _function(inner: Json, around: Json, at: str, extra: Mapping[str, Any]) -> Tool:
+    rest = rest_of(inner, _FUNCTION)
+    if rest:
+        extra = {**extra, **{f"function.{name}": value for name, value in rest.items()}}
     return Tool(
         a_name(inner.get("name"), f"{at}.name"),
         maybe_text(inner.get("description"), f"{at}.description"),

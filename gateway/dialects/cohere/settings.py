@@ -3,6 +3,7 @@
 from typing import Any
 
 from gateway.core.message import Format, Prompt, Reasoning, Sampling
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes, refuse
 
 _LEAST_P, _MOST_P = 0.01, 0.99
@@ -15,7 +16,7 @@ def settings(prompt: Prompt, notes: Notes) -> dict[str, Any]:
     if prompt.max_tokens is not None:
         body["max_tokens"] = prompt.max_tokens
     if prompt.format is not None and prompt.format.kind != "text":
-        body["response_format"] = _format(prompt.format, notes)
+        body["response_format"] = _format(prompt.format, prompt.origin, notes)
     if prompt.reasoning is not None:
         thinking = _thinking(prompt.reasoning, notes)
         if thinking:
@@ -63,9 +64,9 @@ def _within(
     return min(max(value, least), most)
 
 
-def _format(asked: Format, notes: Notes) -> dict[str, Any]:
+def _format(asked: Format, origin: str, notes: Notes) -> dict[str, Any]:
     if asked.description:
-        notes.lost("field_unsupported", "response_format.description")
+        notes.lost("field_unsupported", f"{word(origin, 'format')}.description")
     form: dict[str, Any] = {"type": "json_object"}
     if asked.kind == "schema" and asked.schema is not None:
         form["json_schema"] = asked.schema

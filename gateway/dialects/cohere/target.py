@@ -44,6 +44,7 @@ _GRAMMAR = Grammar(
     file_urls=False,
     file_ids=frozenset(),
     items=frozenset(),
+    titles="none",
     most_stops=5,
     names=NameRules(pattern=r"[a-zA-Z_][a-zA-Z0-9_-]*"),
     schema=SchemaRules(keep=_SCHEMA, formats=_FORMATS),

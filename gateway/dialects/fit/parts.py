@@ -24,10 +24,14 @@ from gateway.dialects.fit.media import Fetched, check_id, fit_audio, fit_file, f
 from gateway.dialects.fit.places import Place, call_at, message_at, part_at
 from gateway.dialects.fit.thinking import fit_thinking, unsealed
 from gateway.dialects.grammar import Grammar
-from gateway.dialects.losses import Notes
+from gateway.dialects.losses import Notes, refuse
 
 NO_OUTPUT = "(no output)"
 """What a result says that holds nothing, where a text may not be empty."""
+
+
+_OF_TOOLS = ("tool_use", "tool_result")
+"""How the kinds of items end that are calls of a provider's own tools, or their results."""
 
 
 def is_blank(text: str) -> bool:
@@ -81,6 +85,8 @@ class PartFitter:
                 changed = list(parts[:index])
             if fitted is not None:
                 changed.append(fitted)
+            elif isinstance(part, Opaque) and part.told:
+                changed += self._parts(at, part.told)
             else:
                 self._keep_mark(part, changed, at)
         return parts if changed is None else tuple(changed)
@@ -139,11 +145,27 @@ class PartFitter:
         return result if parts is result.parts else codec.replace(result, parts=parts)
 
     def _opaque(self, at: int, index: int, part: Opaque) -> Opaque | None:
+        """Return an item that the target knows, None for one that is left out or told in other parts.
+
+        Raises InputError `invalid_request` for what a user or a tool says that could not be told.
+        """
         items = self._grammar.items
         if items is None or part.origin in items:
             return part
-        self._notes.lost("item_dropped", self._place(at, index, part, part.kind)())
+        place = self._place(at, index, part, part.kind)()
+        if part.told:
+            self._notes.lost("item_told", place)
+        elif self._is_content(at, part):
+            raise refuse("part_unsupported", place, param=place.partition(" ")[0])
+        else:
+            self._notes.lost("item_dropped", place)
         return None
+
+    def _is_content(self, at: int, part: Opaque) -> bool:
+        """Tell whether an item is what was said, not what a provider's own tool did."""
+        is_items = self._prompt.origin == "openai_responses"
+        said_here = self._prompt.messages[at].role != "assistant"
+        return said_here and not is_items and not part.kind.endswith(_OF_TOOLS)
 
     def _keep_mark(self, left_out: Part, before: list[Part], at: int) -> None:
         """Put the cache mark of a part that is left out on the one before it: it ends at the same place."""

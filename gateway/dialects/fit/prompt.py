@@ -4,6 +4,7 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import Prompt
+from gateway.dialects.fit.bags import note_bags
 from gateway.dialects.fit.cache import fit_marks
 from gateway.dialects.fit.call_ids import fit_call_ids
 from gateway.dialects.fit.choice import fit_choice
@@ -28,6 +29,7 @@ def fit(prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched = NONE_
     if not prompt.messages:
         raise refuse("history_empty", "messages", param="messages")
     prompt = without_foreign(prompt, grammar, notes) if prompt.tools else prompt
+    note_bags(prompt, grammar, notes)
     fitter = PartFitter(prompt, grammar, notes, fetched)
     messages = arrange(prompt, fitter.messages(), grammar, notes)
     if grammar.call_ids is not None:

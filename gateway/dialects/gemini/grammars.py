@@ -62,6 +62,8 @@ def grammar_of(kind: str, family: Family) -> Grammar:
         file_urls=True,
         most_stops=5,
         items=frozenset({"gemini"}),
+        bags=frozenset({"gemini"}),
+        titles="none",
         names=NameRules(r"[a-zA-Z_][a-zA-Z0-9_-]*", 64),
         schema=SchemaRules(
             keep=_KEYWORDS,

@@ -50,7 +50,7 @@ def write_part(part: Part, notes: Notes) -> dict[str, Any] | None:
             kind = _SOUNDS.get(part.format, f"audio/{part.format}")
             return {"inlineData": {"mimeType": kind, "data": part.data}}
         case File():
-            return _file(part, notes)
+            return _file(part)
         case Opaque():
             if part.origin != _ORIGIN:
                 notes.lost("item_dropped", part.kind)
@@ -123,9 +123,7 @@ def _image(part: Image, notes: Notes) -> dict[str, Any]:
     return _by_address(part.url or part.file_id, part.media_type or _guess(part.url, "image/jpeg"))
 
 
-def _file(part: File, notes: Notes) -> dict[str, Any]:
-    if part.name:
-        notes.lost("field_unsupported", "filename")
+def _file(part: File) -> dict[str, Any]:
     if part.text:
         encoded = base64.b64encode(part.text.encode()).decode()
         return {"inlineData": {"mimeType": part.media_type or _PLAIN, "data": encoded}}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from gateway.core.message import Format, Prompt
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.gemini.families import Family
 from gateway.dialects.gemini.thinking import thinking_config
 from gateway.dialects.losses import Notes
@@ -27,6 +28,8 @@ def generation_config(prompt: Prompt, family: Family, notes: Notes) -> dict[str,
         "logprobs": sampling.top_logprobs if sampling.logprobs else None,
         **(_form(prompt.format) if prompt.format is not None else {}),
     }
+    if prompt.format is not None and prompt.format.description:
+        notes.lost("field_unsupported", f"{word(prompt.origin, 'format')}.description")
     if sampling.logit_bias:
         notes.lost("field_unsupported", "logit_bias")
     if prompt.reasoning is not None:

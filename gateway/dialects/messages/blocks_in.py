@@ -54,6 +54,21 @@ def read_block(block: Block, place: str) -> Part:
     return read(block, place) if read is not None else Opaque(DIALECT, kind, block)
 
 
+def _read_search_result(block: Block, place: str) -> Opaque:
+    """Return a search result, which other formats are told as one text: its title, its source and what it says."""
+    parts = read_blocks(block.get("content"), f"{place}.content")
+    said = [part.text for part in parts if isinstance(part, Text)]
+    head = [_text(block.get("title")), _text(block.get("source"))]
+    text = "\n".join(line for line in (*head, *said) if line)
+    return Opaque(DIALECT, "search_result", block, (Text(text, cache=read_mark(block, place)),))
+
+
+def _read_reference(block: Block, place: str) -> Opaque:
+    """Return the name of a tool that was found; to other targets it is offered with all the others."""
+    name = text_at(block.get("tool_name"), f"{place}.tool_name")
+    return Opaque(DIALECT, "tool_reference", block, (Text(name),))
+
+
 def read_mark(block: Block, place: str) -> CacheMark | None:
     """Return the cache marker of a block or tool."""
     value = block.get("cache_control")
@@ -102,6 +117,7 @@ def _read_text(block: Block, place: str) -> Text:
         ),
         signature=signature,
         maker=maker,
+        extra=rest_of(block, "type", "text", "citations", "signature", "cache_control"),
     )
 
 
@@ -147,7 +163,7 @@ def _read_document(block: Block, place: str) -> Part:
         case "content":
             parts = read_blocks(source.get("content"), f"{where}.content")
             if not all(isinstance(part, Text) for part in parts):
-                return Opaque(DIALECT, "document", block)
+                return Opaque(DIALECT, "document", block, parts)
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
             extra["source"] = source
             return File(media_type="text/plain", text=text, name=name, cache=mark, extra=extra)
@@ -183,6 +199,8 @@ def _text(value: object) -> str:
 _READERS: dict[str, Callable[[Block, str], Part]] = {
     "text": _read_text,
     "image": _read_image,
+    "search_result": _read_search_result,
+    "tool_reference": _read_reference,
     "document": _read_document,
     "tool_use": read_call,
     "tool_result": _read_result,

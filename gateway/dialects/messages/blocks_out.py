@@ -77,9 +77,7 @@ class BlockWriter:
         cited = [citation.value for citation in part.citations if citation.origin == DIALECT]
         if cited:
             block["citations"] = cited
-        if len(cited) < len(part.citations):
-            self._notes.lost("citation_dropped")
-        return _marked(block, part.cache)
+        return _marked({**block, **self.rest(part.extra)}, part.cache)
 
     def _thinking(self, part: Thinking) -> dict[str, Any] | None:
         if part.maker != "anthropic":
@@ -94,7 +92,7 @@ class BlockWriter:
         if given is None:
             raise refuse("arguments_invalid", f"the call {part.id} of {part.name}")
         block = {"type": "tool_use", "id": part.id, "name": part.name, "input": given}
-        return _marked({**block, **self._rest(part.extra)}, part.cache)
+        return _marked({**block, **self.rest(part.extra)}, part.cache)
 
     def _result(self, part: ToolResult) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": part.call_id}
@@ -107,7 +105,7 @@ class BlockWriter:
                 block["content"] = self.write_all(several)
         if part.is_error:
             block["is_error"] = True
-        return _marked({**block, **self._rest(part.extra)}, part.cache)
+        return _marked({**block, **self.rest(part.extra)}, part.cache)
 
     def _image(self, part: Image) -> dict[str, Any]:
         if part.detail not in {"", "auto"}:
@@ -119,11 +117,11 @@ class BlockWriter:
         else:
             source = _picture(part.media_type, part.data)
         block = {"type": "image", "source": source}
-        return _marked({**block, **self._rest(part.extra)}, part.cache)
+        return _marked({**block, **self.rest(part.extra)}, part.cache)
 
     def _file(self, part: File) -> dict[str, Any]:
         kind = part.media_type.partition(";")[0].strip().lower()
-        extra = self._rest(part.extra)
+        extra = self.rest(part.extra)
         if kind in _PICTURES and (part.data or part.url):
             return self._image(Image(kind, part.data, part.url, cache=part.cache))
         block: dict[str, Any] = {"type": "document"}
@@ -150,7 +148,8 @@ class BlockWriter:
         self._notes.lost("item_dropped", part.kind)
         return None
 
-    def _rest(self, extra: Bag) -> dict[str, Any]:
+    def rest(self, extra: Bag) -> dict[str, Any]:
+        """Return the members that only this format knows, of a caller who speaks it."""
         return dict(extra) if self._own else {}
 
 

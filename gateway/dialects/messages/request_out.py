@@ -49,6 +49,8 @@ def grammar_of(facts: Facts) -> Grammar:
         sealed_turns=not traits_of(facts.model).adaptive,
         call_ids=NameRules(),
         items=frozenset({DIALECT}),
+        bags=frozenset({DIALECT}),
+        displays=True,
         file_ids=frozenset({DIALECT}),
     )
 
@@ -105,7 +107,7 @@ def _write_messages(
         if written and written[-1]["role"] == role:
             written[-1]["content"] += content
         elif content:
-            written.append({"role": role, "content": content})
+            written.append({"role": role, "content": content, **blocks.rest(message.extra)})
     if written and written[-1]["role"] == "assistant" and traits.prefill:
         last = written[-1]["content"][-1]
         if last["type"] == "text":

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.core.errors import InputError
 from gateway.core.message import Prompt, Sampling, ServerTool, Tool, ToolChoice
-from gateway.dialects.fit.words import word
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.blocks_out import write_mark

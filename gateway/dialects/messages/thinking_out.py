@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from gateway.core.message import Prompt, Reasoning
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.models import Traits
@@ -42,11 +43,13 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     effort = _effort(reasoning, traits, notes)
     if not _wanted(prompt, reasoning):
         if reasoning.effort not in {"", "none"} and not effort:
-            notes.lost("field_unsupported", "effort")
+            notes.lost("field_unsupported", word(prompt.origin, "effort"))
         return Plan(limit, _off(reasoning, traits, notes), effort, thinks=False)
     if prompt.tools and prompt.choice is not None and prompt.choice.mode in {"required", "named"}:
         notes.lost("value_changed", "reasoning")
         return Plan(limit, {"type": "disabled"} if traits.quiet else None, effort, thinks=False)
+    if reasoning.effort and reasoning.budget is not None and not traits.efforts:
+        notes.lost("field_unsupported", word(prompt.origin, "effort"))
     thinking = _thinking(reasoning, limit, traits, notes)
     if thinking is not None and thinking["type"] == "adaptive":
         effort = effort or _effort_of(reasoning, notes)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from gateway.core.message import Format, Prompt, Reasoning, Sampling
+from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes, refuse
 
 _WITH_LEVELS = ("gpt-oss", "gptoss")
@@ -23,7 +24,7 @@ def settings(prompt: Prompt, model: str, notes: Notes) -> dict[str, Any]:
         if prompt.sampling.top_logprobs is not None:
             body["top_logprobs"] = prompt.sampling.top_logprobs
     if prompt.format is not None and prompt.format.kind != "text":
-        body["format"] = _format(prompt.format, notes)
+        body["format"] = _format(prompt.format, prompt.origin, notes)
     if prompt.reasoning is not None:
         think = _think(prompt.reasoning, model, notes)
         if think is not None:
@@ -59,9 +60,9 @@ def _options(asked: Sampling, notes: Notes) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _format(asked: Format, notes: Notes) -> object:
+def _format(asked: Format, origin: str, notes: Notes) -> object:
     if asked.description:
-        notes.lost("field_unsupported", "response_format.description")
+        notes.lost("field_unsupported", f"{word(origin, 'format')}.description")
     return "json" if asked.schema is None else asked.schema
 
 

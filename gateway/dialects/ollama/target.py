@@ -22,6 +22,7 @@ _GRAMMAR = Grammar(
     file_urls=False,
     file_ids=frozenset(),
     items=frozenset(),
+    titles="none",
     most_stops=1024,
 )
 

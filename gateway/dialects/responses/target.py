@@ -1,5 +1,6 @@
 """Responses as providers speak it: requests are written, answers read. Nothing is left with the provider."""
 
+from dataclasses import replace
 from typing import Any
 
 from gateway.core import codec
@@ -8,6 +9,7 @@ from gateway.core.codec import as_object
 from gateway.core.message import Message, Prompt, ServerTool, Text
 from gateway.core.scope import digest
 from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.chat.families import continues
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.openai_classes import error_class
@@ -33,8 +35,12 @@ _GRAMMAR = Grammar(
     blank_stops=False,
     call_ids=NameRules(r"\S+", 64),
     items=frozenset({ORIGIN}),
+    bags=frozenset({ORIGIN}),
+    titles="data",
     custom_tools=True,
 )
+_BEGINNING_ANEW = replace(_GRAMMAR, prefill=False)
+"""For models that reason, which do not go on with an answer that the history begins."""
 _LEAST_TOKENS = 16
 """What OpenAI takes at least as `max_output_tokens`."""
 _LONGEST_ID = 64
@@ -59,7 +65,7 @@ class ResponsesTarget:
 
     def grammar(self, facts: Facts) -> Grammar:
         """Return what a history must be; Responses takes nearly any."""
-        return _GRAMMAR
+        return _GRAMMAR if continues(facts) else _BEGINNING_ANEW
 
     def path(self, facts: Facts) -> bytes:
         """Return the address of the call."""
@@ -142,6 +148,8 @@ def _write_tools(prompt: Prompt, fields: dict[str, Any]) -> None:
 
 def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes: Notes) -> None:
     sampling = prompt.sampling
+    if prompt.store:
+        notes.lost("store_off", "store")
     if (sampling.n or 1) > 1:
         raise refuse("choices_unsupported", "n", param="n")
     for name in _UNKNOWN_HERE:

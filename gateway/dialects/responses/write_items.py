@@ -46,7 +46,14 @@ class ItemWriter:
                 items.extend(self._asked(message, where))
         return items
 
-    def _extra(self, of: Message | ToolCall | ToolResult) -> Mapping[str, Any]:
+    def _part(self, part: Part, where: str) -> Json:
+        """Return a part of a message or result."""
+        written = write_part(part, where)
+        if self._own and isinstance(part, Text | Image | Audio | File):
+            written.update(part.extra)
+        return written
+
+    def _extra(self, of: Message | Text | ToolCall | ToolResult) -> Mapping[str, Any]:
         return of.extra if self._own else {}
 
     def _asked(self, message: Message, where: str) -> Iterator[Json]:
@@ -61,7 +68,7 @@ class ItemWriter:
                     content = []
                 yield from self._opaque(part, f"{where}.content[{place}]")
             else:
-                content.append(write_part(part, f"{where}.content[{place}]"))
+                content.append(self._part(part, f"{where}.content[{place}]"))
         if content or not message.parts:
             yield self._message(message, content)
 
@@ -75,7 +82,7 @@ class ItemWriter:
         content: list[Json] = []
         for place, part in enumerate(message.parts):
             if isinstance(part, Text):
-                content.append(_output_text(part))
+                content.append({**_output_text(part), **self._extra(part)})
                 continue
             if isinstance(part, Refusal):
                 content.append({"type": "refusal", "refusal": part.text})
@@ -143,7 +150,7 @@ class ItemWriter:
                     yield dict(cast("Json", item))
                     continue
                 kind = f"{_CALL_FIELDS[part.custom][0]}_output"
-                output = _output(part.parts, f"{where}.content[{place}]")
+                output = self._output(part.parts, f"{where}.content[{place}]")
                 yield {
                     "type": kind,
                     "call_id": part.call_id,
@@ -152,6 +159,13 @@ class ItemWriter:
                 }
             elif isinstance(part, Opaque):
                 yield from self._opaque(part, f"{where}.content[{place}]")
+
+    def _output(self, parts: Sequence[Part], where: str) -> str | list[Json]:
+        if not parts:
+            return ""
+        written = [self._part(part, f"{where}.content[{at}]") for at, part in enumerate(parts)]
+        plain = len(written) == 1 and written[0].keys() == {"type", "text"}
+        return written[0]["text"] if plain else written
 
     def _opaque(self, part: Opaque, where: str) -> Iterator[Json]:
         if part.origin == ORIGIN:
@@ -168,14 +182,6 @@ def _output_text(part: Text) -> Json:
     notes = [dict(c.value) for c in part.citations if c.origin == ORIGIN]
     written: Json = {"type": "output_text", "text": part.text}
     return {**written, "annotations": notes} if notes else written
-
-
-def _output(parts: Sequence[Part], where: str) -> str | list[Json]:
-    if not parts:
-        return ""
-    written = [write_part(part, f"{where}.content[{at}]") for at, part in enumerate(parts)]
-    plain = len(written) == 1 and written[0].keys() == {"type", "text"}
-    return written[0]["text"] if plain else written
 
 
 def write_part(part: Part, where: str) -> Json:

@@ -206,7 +206,10 @@ def test_thinking_is_switched_and_bounded(asked: Reasoning, expected: object) ->
         (Prompt("x", HELLO, verbosity="low"), "verbosity"),
         (Prompt("x", HELLO, parallel=False), "parallel_tool_calls"),
         (Prompt("x", HELLO, reasoning=Reasoning(effort="low")), "reasoning_effort"),
-        (Prompt("x", HELLO, format=Format("json", description="A")), "response_format.description"),
+        (
+            Prompt("x", HELLO, format=Format("json", description="A")),
+            "response_format.json_schema.description",
+        ),
         (Prompt("x", HELLO, sampling=Sampling(logit_bias={"1": 2})), "logit_bias"),
         (Prompt("x", HELLO, sampling=Sampling(logprobs=True, top_logprobs=2)), "top_logprobs"),
         (Prompt("x", HELLO, sampling=Sampling(top_k=900)), "top_k"),

@@ -210,7 +210,10 @@ def test_options_of_the_caller_s_own_join_the_settings() -> None:
         (Prompt("x", HELLO, tools=(Tool("a"),), parallel=False), "parallel_tool_calls"),
         (Prompt("x", HELLO, tools=(Tool("a"),), choice=ToolChoice("required")), "tool_choice"),
         (Prompt("x", HELLO, tools=(Tool("a", strict=True),)), "tools.strict"),
-        (Prompt("x", HELLO, format=Format("json", description="A")), "response_format.description"),
+        (
+            Prompt("x", HELLO, format=Format("json", description="A")),
+            "response_format.json_schema.description",
+        ),
         (Prompt("x", HELLO, sampling=Sampling(logit_bias={"1": 2})), "logit_bias"),
         (Prompt("x", HELLO, extra={"made_up": 1}), "made_up"),
         (Prompt("x", (Message("user", (Image(data="AA", detail="low"),)),)), "detail"),
