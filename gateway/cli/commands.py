@@ -13,7 +13,7 @@ from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError
 from gateway.config.files import Files
 from gateway.config.key_settings import KeySettings, load_key_settings
-from gateway.config.kinds import CLOUD, KindRule
+from gateway.config.kinds import CLOUD, KindRule, Kinds
 from gateway.config.loader import load
 from gateway.config.schema import Tree
 from gateway.config.source import Source
@@ -61,13 +61,12 @@ def load_tree(
     return load(
         path,
         environ=os.environ,
-        known_kinds=known_kinds(),
+        known_kinds=Kinds(known_kinds(), kind_rules()),
         known_middleware=known_middleware(),
         absent_middleware=[kind for kind in PROTECTING if kind not in KINDS],
         overrides=overrides,
         found=found,
         files=files,
-        kind_rules=kind_rules(),
     )
 
 
@@ -177,14 +176,7 @@ def _cache(options: argparse.Namespace) -> int:
     return run_cache(options, load_tree(options.config))
 
 
-def _cache(options: argparse.Namespace) -> int:
-    from gateway.cli.cache import run_cache  # the other commands start faster without it
-
-    return run_cache(options, load_tree(options.config))
-
-
 _COMMANDS = {
-    "cache": _cache,
     "cache": _cache,
     "serve": _serve,
     "check": _check,

@@ -1,6 +1,6 @@
 """What kinds of providers ask of their entries, checked where it is written: nothing else can tell the place."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,13 @@ class KindRule(NamedTuple):
     needs: tuple[str, ...]
     takes: frozenset[str]
     dialects: frozenset[str]
+
+
+class Kinds(NamedTuple):
+    """All kinds of providers: the usual variables of each, and what each asks of its entries."""
+
+    variables: Mapping[str, Sequence[str]]
+    rules: Mapping[str, KindRule]
 
 
 def check_kinds(tree: View, rules: Mapping[str, KindRule]) -> Iterator[Mistake]:

@@ -8,7 +8,7 @@ from gateway.config.build import Origin, build
 from gateway.config.default import data_directory, default_tree, place_database
 from gateway.config.errors import ConfigError, Mistake
 from gateway.config.files import Files
-from gateway.config.kinds import KindRule
+from gateway.config.kinds import Kinds
 from gateway.config.schema import Tree
 
 
@@ -16,25 +16,26 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
     path: Path | None,
     *,
     environ: Mapping[str, str],
-    known_kinds: Mapping[str, Sequence[str]],
+    known_kinds: Mapping[str, Sequence[str]] | Kinds,
     known_middleware: Collection[str] | None = None,
     absent_middleware: Collection[str] = (),
     overrides: Mapping[str, object] | None = None,
     found: Collection[str] = (),
     files: Files | None = None,
-    kind_rules: Mapping[str, KindRule] | None = None,
 ) -> Tree:
     """Return the tree of a file or folder, or the built-in default for None; raises ConfigError.
 
-    `known_kinds` are the provider kinds with their usual variables: `{"openai": ("OPENAI_API_KEY",)}`.
+    `known_kinds` are the provider kinds with their usual variables, `{"openai": ("OPENAI_API_KEY",)}`, and maybe
+    with what each asks of its entries.
     `known_middleware` None takes any kind in a chain; `absent_middleware` protects, and is refused as such while
     this version cannot run it. `overrides`: `{"server.port": 8080}`.
     `found` are kinds whose server answers on this machine; only the built-in default takes them up. `files` keep
-    what was read, also of a configuration with mistakes. `kind_rules` say what each kind of provider needs.
+    what was read, also of a configuration with mistakes.
     """
     data_dir, notes = data_directory(environ)
+    kinds = known_kinds if isinstance(known_kinds, Kinds) else Kinds(known_kinds, {})
     if path is None:
-        tree = default_tree(environ, data_dir, known_kinds, overrides, found)
+        tree = default_tree(environ, data_dir, kinds.variables, overrides, found)
         return tree.with_origin((), (*notes, *tree.notes))
     from gateway.config.folder import gather
 
@@ -42,12 +43,12 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
     written = gather(path, files)
     origin = Origin(
         environ,
-        known_kinds,
+        kinds.variables,
         known_middleware,
         overrides or {},
         absent_middleware,
         files,
-        kind_rules or {},
+        kinds.rules,
     )
     tree = build(written.root, origin, written.mistakes, whole=written.whole)
     tree = place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
