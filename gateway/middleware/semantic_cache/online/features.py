@@ -68,6 +68,14 @@ class History(NamedTuple):
     wrong: float = 0.0
 
 
+class Seen(NamedTuple):
+    """What a label needs of a candidate: the entry's id and numbers."""
+
+    answer: str
+    values: tuple[float, ...]
+    veto: str = ""
+
+
 class Features(NamedTuple):
     """The best answer (an entry's id), its candidate and what is known of it: `NAMES`.
 
@@ -78,6 +86,11 @@ class Features(NamedTuple):
     best: Found
     values: tuple[float, ...]
     veto: str = ""
+
+    @property
+    def seen(self) -> Seen:
+        """The part that may be remembered: no text."""
+        return Seen(self.answer, self.values, self.veto)
 
 
 def features_of(

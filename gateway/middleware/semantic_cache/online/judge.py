@@ -12,6 +12,8 @@ from gateway.middleware.semantic_cache.health import Breaker
 Kind = Literal["questions", "answers"]
 PER_MINUTE: Final = 30
 """Comparisons of answers that one tenant's cache may ask for in a minute."""
+DOUBT: Final = 0.1
+"""Pairs that the learned verifier scores below this are other questions: a judge is not asked."""
 _MAX_CHARS: Final = 4_000
 _TENANTS: Final = 10_000
 _MINUTE_S: Final = 60.0
@@ -87,8 +89,11 @@ class Quota:
         return True
 
 
-def undecided(score: float, low: float = 0.2, high: float = 0.98) -> bool:
-    """Tell whether a verifier's score, 0 to 1, leaves open whether an answer fits: only then a judge is asked."""
+def undecided(score: float, high: float, low: float = DOUBT) -> bool:
+    """Tell whether a verifier's score, 0 to 1, leaves open whether an answer fits: only then a judge is asked.
+
+    From `high` on, the verifier's cut, it is served unasked, and below `low` it is a miss unasked.
+    """
     return low <= score < high
 
 

@@ -46,7 +46,7 @@ def out_of_fold(
     for fold in range(folds):
         out = turn == fold
         own = _newton(design, right, np.where(out, 0.0, weights), beta, ridge)
-        scores[out] = np.einsum("ij,j->i", design[out], own)
+        scores[out] = _times(design[out], own)
     return Fitted(centre, spread, beta[:-1], float(beta[-1])), scores
 
 
@@ -65,15 +65,26 @@ def _newton(
     penalty[-1] = _TINY
     beta: Numbers = np.zeros(width) if start is None else start
     for _ in range(_STEPS):
-        odds: Numbers = np.clip(np.einsum("ij,j->i", design, beta), -_LONGEST, _LONGEST)
+        odds = np.clip(_times(design, beta), -_LONGEST, _LONGEST)
         chance = 1.0 / (1.0 + np.exp(-odds))
-        slope: Numbers = np.einsum("ij,i->j", design, weights * (right - chance)) - penalty * beta
+        slope = _times(design.T, weights * (right - chance)) - penalty * beta
         curve = _gram(design, weights * np.maximum(chance * (1.0 - chance), _TINY))
-        step = np.linalg.solve(curve + np.diag(penalty), slope).astype(np.float64)
+        step = _solved(curve + np.diag(penalty), slope)
         beta = beta + step
         if float(np.abs(step).max()) < _CLOSE:
             break
     return beta
+
+
+def _solved(curve: Numbers, slope: Numbers) -> Numbers:
+    solution: npt.NDArray[np.floating] = np.linalg.solve(curve, slope)
+    return solution.astype(np.float64)
+
+
+def _times(rows: Numbers, vector: Numbers) -> Numbers:
+    """Return the product, without a library that starts threads for it."""
+    product: Numbers = np.einsum("ij,j->i", rows, vector)
+    return product
 
 
 def _gram(design: Numbers, weights: Numbers) -> Numbers:

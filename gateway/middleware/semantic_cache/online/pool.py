@@ -11,7 +11,7 @@ import numpy as np
 from gateway.core import codec
 from gateway.middleware.semantic_cache.online.bound import is_above
 from gateway.middleware.semantic_cache.online.certify import Learned, learn
-from gateway.middleware.semantic_cache.online.features import NAMES, Features, History
+from gateway.middleware.semantic_cache.online.features import NAMES, Features, History, Seen
 from gateway.middleware.semantic_cache.online.table import Rows, Table
 
 Action = Literal["serve", "explore", "miss"]
@@ -133,7 +133,9 @@ class PoolModel:
             return Decision("explore", chance, 1.0 / self.explored)
         return Decision("serve", chance, 1.0)
 
-    def label(self, features: Features, *, right: bool, weight: float = 1.0) -> Change | None:
+    def label(
+        self, features: Features | Seen, *, right: bool, weight: float = 1.0
+    ) -> Change | None:
         """Take in whether the answer was right; `broken` when too many audits were wrong.
 
         What the guards refuse is no label. Call `refit` (or `learn` and `adopt`) when `due` afterwards.

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from gateway.core.ports import OpaqueStore
 from gateway.core.scope import digest
 from gateway.middleware.semantic_cache.online.certify import learn
-from gateway.middleware.semantic_cache.online.features import Features
+from gateway.middleware.semantic_cache.online.features import Features, Seen
 from gateway.middleware.semantic_cache.online.pool import Change, PoolModel
 
 MOST: Final = 256
@@ -69,7 +69,7 @@ class Pools:
         return model
 
     def label(
-        self, name: PoolName, features: Features, *, right: bool, weight: float = 1.0
+        self, name: PoolName, features: Features | Seen, *, right: bool, weight: float = 1.0
     ) -> None:
         """Take in a label; begins a fit when one is due."""
         model = self.of(name)

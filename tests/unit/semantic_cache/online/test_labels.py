@@ -131,4 +131,4 @@ async def test_texts_are_given_to_the_judge_as_data() -> None:
 
 
 def test_a_judge_is_asked_only_where_the_verifier_is_in_doubt() -> None:
-    assert [undecided(score) for score in (0.01, 0.5, 0.999)] == [False, True, False]
+    assert [undecided(score, 0.95) for score in (0.01, 0.5, 0.95)] == [False, True, False]

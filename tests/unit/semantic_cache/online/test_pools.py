@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.core.caching import Entry, Found, Pool
 from gateway.middleware.semantic_cache.online.features import NAMES, Features, features_of
+from gateway.middleware.semantic_cache.online.feedback import Recent
 from gateway.middleware.semantic_cache.online.pool import Change, PoolModel
 from gateway.middleware.semantic_cache.online.pools import PoolName, Pools
 from gateway.stores.opaque import MemoryOpaque
@@ -141,3 +142,16 @@ def test_the_guards_choose_the_candidate_and_far_ones_are_none() -> None:
     assert refused.veto == "number"
     assert features_of([Found(entry("a", "x"), 0.5)], "y", {}) is None
     assert features_of([], "y", {}) is None
+
+
+def test_a_caller_s_word_on_a_hit_is_a_label_once_and_of_its_own_tenant_alone() -> None:
+    pools = Pools(0.03, seed="x")
+    recent = Recent(pools)
+    features, _ = labelled(Random(5))
+    recent.served(_NAME, "req-1", features)
+
+    assert not recent.feedback("other", "req-1", right=False)
+    assert recent.feedback("acme", "req-1", right=False) == "a"
+    assert not recent.feedback("acme", "req-1", right=False)
+    assert pools.of(_NAME).labels == 1
+    assert pools.of(_NAME).histories["a"].wrong == 1
