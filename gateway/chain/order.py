@@ -102,6 +102,15 @@ def _guardrail_outside_budget(chain: Sequence[ChainEntry]) -> Iterator[tuple[Cha
         )
 
 
+def _unscoped_pool(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEntry, str]]:
+    for entry in chain:
+        if entry.kind not in _CACHE or "unscoped" in entry.options:
+            continue
+        if entry.options.get("scope", "session") == "session":
+            words = f"{entry.id}: requests without a session share one pool of answers: have callers send"
+            yield entry, f"{words} x-gateway-session, or write unscoped: pool (meant so) or bypass"
+
+
 def _inert(chain: Sequence[ChainEntry]) -> Iterator[tuple[ChainEntry, str]]:
     for entry in chain:
         wanted = _CAPS.get(entry.kind)
@@ -123,5 +132,6 @@ RULES: tuple[Rule, ...] = (
     Rule("R-13", "retry_and_fallback", INFO, _retry_and_fallback),
     Rule("R-14", "order_guardrail_budget", WARN, _guardrail_outside_budget),
     Rule("R-16", "inert", WARN, _inert),
+    Rule("R-21", "unscoped_pool", WARN, _unscoped_pool),
 )
 """The rules of a chain alone; those that need more (models, prices, tools) are found where these are known."""

@@ -31,7 +31,7 @@ def found(*kinds: str | tuple[str, dict[str, Any]]) -> list[tuple[str, str]]:
 BUDGET, GUARD = ("budget", CAPS), ("guardrail", OUT)
 
 
-@pytest.mark.contract("R-1", "R-2", "R-3", "R-4", "R-13", "R-14", "R-16", "T-195")
+@pytest.mark.contract("R-1", "R-2", "R-3", "R-4", "R-13", "R-14", "R-16", "R-21", "T-195")
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
@@ -39,6 +39,7 @@ BUDGET, GUARD = ("budget", CAPS), ("guardrail", OUT)
         (["retry", BUDGET], ("R-2", "reject")),
         (["retry", ("limits", {"concurrent": 1})], ("R-2", "reject")),
         (["retry", "semantic_cache"], ("R-3", "warn")),
+        (["semantic_cache"], ("R-21", "warn")),
         (["fallback", BUDGET], ("R-4", "reject")),
         (["fallback", GUARD], ("R-4", "reject")),
         (["fallback", "semantic_cache"], ("R-4", "reject")),
