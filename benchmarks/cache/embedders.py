@@ -144,7 +144,7 @@ def _words(text: str) -> list[str]:
     marks: list[str] = []
     for sign in plain:
         kind = unicodedata.category(sign)
-        if kind == "Mn" or kind.startswith("C") and not sign.isspace():
+        if kind == "Mn" or (kind.startswith("C") and not sign.isspace()):
             continue
         is_alone = kind.startswith("P") or (
             sign.isascii() and not sign.isalnum() and not sign.isspace()

@@ -4,7 +4,7 @@ _MARK = "gw1."
 
 
 def wrap(maker: str, sealed: str, own: str) -> str:
-    """Return sealed text for a field of the maker `own`: as it is when it is its own, else with its maker's name."""
+    """Return sealed text for a field of the maker `own`: its own as it is, others with the name of their maker."""
     return sealed if maker == own or not sealed else f"{_MARK}{maker}.{sealed}"
 
 

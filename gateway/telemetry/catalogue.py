@@ -122,7 +122,7 @@ _ROWS = (
     Metric(
         "gateway_guardrail_stream_chars_total",
         _C,
-        "Characters of streamed answers that guardrails have judged, and those that were sent: never more than that.",
+        "Characters of streamed answers that guardrails have judged, and those that were sent: never more.",
         ("guardrail", "stage"),
     ),
     Metric(

@@ -6,8 +6,8 @@ A provider's address is fixed in a configuration, so options in it would need a 
 import contextvars
 import importlib.util
 import json
-import sys
 import re
+import sys
 from typing import Any
 from urllib.parse import unquote
 
