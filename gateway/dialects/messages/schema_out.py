@@ -63,7 +63,8 @@ def closed(schema: Mapping[str, Any], place: str) -> tuple[dict[str, Any], bool]
         others: object = written.get("additionalProperties")
         if codec.as_object(others) and not written.get("properties"):
             raise _of_any_names(place)
-        changed = changed or (others is not None and others is not False)
+        is_open = others is not False and (others is not None or "properties" not in written)
+        changed = changed or is_open
         written["additionalProperties"] = False
     return written, changed or bool(moved)
 
