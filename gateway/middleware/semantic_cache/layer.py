@@ -36,7 +36,7 @@ from gateway.middleware.semantic_cache.replay import Replayed, neutral, whole
 from gateway.middleware.semantic_cache.saving import Savings
 from gateway.middleware.semantic_cache.scope import Scoping
 from gateway.middleware.semantic_cache.verify import Verifier
-from gateway.middleware.semantic_cache.wish import Wish, read_wish
+from gateway.middleware.semantic_cache.wish import Wish, read_wish, usual
 
 _KEPT_ENDPOINTS = frozenset({"chat", "messages", "responses"})
 _OK = 200
@@ -84,6 +84,7 @@ class SemanticCache(Middleware):
             self._learning = Learning(options, build, embedder, store, self._lookup.ask_store)
             self._lookup.decide = self._learning.decide
         self._flights = Flights()
+        self._usual = usual(options.ttl_s)
         self._spawn = build.ports.spawn
         self._guards: tuple[tuple[HitGuard, Guard | None], ...] = ()
 
@@ -115,7 +116,7 @@ class SemanticCache(Middleware):
         asked = _Asked(call, proceed, ask, pool, wish)
         if self.shadow:
             return await self._watch(asked)
-        if self._options.coalesce and wish.reads and wish.writes and not wish.only:
+        if self._options.coalesce and wish == self._usual:
             return await self._together(asked)
         return await self._answer(asked, None)
 

@@ -21,14 +21,17 @@ class Wish(NamedTuple):
     threshold: float
 
 
+def usual(ttl_s: float) -> Wish:
+    """Return the wish of who asks nothing special: only such requests share one that is in flight."""
+    return Wish(reads=True, writes=True, only=False, ttl_s=ttl_s, max_age_s=ttl_s, threshold=0.0)
+
+
 def read_wish(run: Run, ttl_s: float) -> Wish:
     """Read what this caller asks; `ttl_s` is what the operator allows."""
     header = run.header(b"cache-control")
     asked = run.cache_wish
     if header is None and asked is None:
-        return Wish(
-            reads=True, writes=True, only=False, ttl_s=ttl_s, max_age_s=ttl_s, threshold=0.0
-        )
+        return usual(ttl_s)
     words = _words(header) if header is not None else _NOTHING
     mode = asked.mode if asked is not None else ""
     own_ttl_s = asked.ttl_s if asked is not None and asked.ttl_s is not None else ttl_s
