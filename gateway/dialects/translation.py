@@ -14,11 +14,13 @@ from gateway.core.answer import (
     Finished,
     PartBegan,
 )
-from gateway.core.message import Prompt, ToolCall
+from gateway.core.errors import InputError
+from gateway.core.message import Message, Prompt, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.fit.custom_tools import CustomTools, as_functions
 from gateway.dialects.fit.names import NameMap
+from gateway.dialects.fit.naming import media_of, placed
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.fit.stop_watch import StopWatch
 from gateway.dialects.fit.stops import watched
@@ -91,9 +93,28 @@ def write(
         prompt = as_functions(prompt, notes)
     fitted = fit(prompt, grammar, notes)
     names = NameMap.of(fitted, grammar.names)
-    fields = target.write_request(names.apply(fitted), facts, notes)
+    try:
+        fields = target.write_request(names.apply(fitted), facts, notes)
+    except InputError as error:
+        raise _where(error, told.prompt, target, facts, grammar) from None
     stops = watched(prompt, grammar)
     return Written(fields, Translation(caller, target, told, names, notes, stops))
+
+
+def _where(
+    error: InputError, prompt: Prompt, target: TargetSide, facts: Facts, grammar: Grammar
+) -> InputError:
+    """Return the error of a writer with the place of the part at fault: the first that is refused by itself."""
+    for medium in media_of(prompt):
+        alone = codec.replace(
+            prompt, messages=(Message("user", (medium.part,)),), tools=(), choice=None
+        )
+        try:
+            target.write_request(fit(alone, grammar, Notes()), facts, Notes())
+        except InputError as other:
+            if other.message.rpartition(": ")[2] == error.message.rpartition(": ")[2]:
+                return placed(error, medium.place)
+    return error
 
 
 class TranslatedStream:

@@ -18,6 +18,7 @@ from gateway.dialects.defaults import with_defaults
 from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.fit.media import urls_to_fetch, with_fetched
+from gateway.dialects.fit.naming import in_words
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages.betas import HEADER
@@ -90,7 +91,16 @@ async def plan(
         found = await opaque.get_many(run.tenant, ids)
         prompt = await _do(large, restore, prompt, found, target.account.name, notes)
     prompt = await _fetch(run, target, prompt, grammar)
-    return await _do(large, _write, run, target, prompt, facts, wire, told, notes)
+    try:
+        found = await _do(large, _write, run, target, prompt, facts, wire, told, notes)
+    except InputError as error:
+        message = in_words(original.fields, error.message)
+        if message == error.message:
+            raise
+        raise InputError(error.code, message, param=error.param) from None
+    notes.warnings[:] = [in_words(original.fields, text) for text in notes.warnings]
+    warn(run, notes.warnings)
+    return found
 
 
 async def _do(
@@ -132,7 +142,6 @@ def _write(
     written = write(prompt, CALLERS[name], side, facts, side.grammar(facts), told, notes)
     side_path = side.path(replace(facts, tools=True) if prompt.tools else facts)
     body, path = _finish(run, target, facts, wire, written.fields, side_path)
-    warn(run, notes.warnings)
     speaks_it = name == wire and run.passed
     headers = run.passed if speaks_it else target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)

@@ -65,7 +65,7 @@ class _Writer:
             return
         after_results = bool(self.out) and self.out[-1]["role"] == "tool"
         if self._manner.strict and after_results and message.role != "assistant":
-            self._notes.lost("reply_added", f"messages[{len(self.out)}]")
+            self._notes.lost("reply_added", "messages")
             self.out.append({"role": "assistant", "content": _BETWEEN})
         role = message.role
         if role == "developer" and not self._manner.developer:
@@ -78,13 +78,12 @@ class _Writer:
             written = {"role": role, "content": self._content(message.parts)}
         if message.name:
             if self._manner.strict:
-                self._notes.lost("field_unsupported", f"messages[{len(self.out)}].name")
+                self._notes.lost("field_unsupported", "messages[].name")
             else:
                 written["name"] = message.name
         self.out.append(written)
 
     def _result(self, result: ToolResult) -> Json:
-        at = f"messages[{len(self.out)}]"
         written: Json = {
             "role": "tool",
             "tool_call_id": result.call_id,
@@ -93,7 +92,7 @@ class _Writer:
         if result.name and not self._manner.openai:
             written["name"] = result.name
         if result.is_error:
-            self._notes.lost("field_unsupported", f"{at}.is_error")
+            self._notes.lost("field_unsupported", f"is_error (tool call {result.call_id})")
         if result.cache is not None:
             written["cache_control"] = marker(result.cache.ttl)
         return written
@@ -207,7 +206,7 @@ class _Writer:
                 thinking = {"type": "thinking", "thinking": [{"type": "text", "text": said}]}
                 message["content"] = [thinking, *(texts if content else [])]
             case "":
-                self._notes.lost("thinking_dropped", f"messages[{len(self.out)}] (thinking)")
+                self._notes.lost("thinking_dropped", "messages (thinking)")
             case name:
                 message[name] = said
 

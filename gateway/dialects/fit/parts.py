@@ -21,7 +21,7 @@ from gateway.core.message import (
 )
 from gateway.dialects.fit.arguments import fit_arguments
 from gateway.dialects.fit.media import Fetched, check_id, fit_audio, fit_file, fit_image
-from gateway.dialects.fit.places import Place, call_at, message_at, part_at
+from gateway.dialects.fit.places import Place, call_at, message_at, part_at, result_part_at
 from gateway.dialects.fit.thinking import fit_thinking, unsealed
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes, refuse
@@ -42,13 +42,14 @@ def is_blank(text: str) -> bool:
 class PartFitter:
     """Fits the parts of one prompt. `marks` counts the cache marks that are left."""
 
-    __slots__ = ("_fetched", "_grammar", "_notes", "_prompt", "marks")
+    __slots__ = ("_fetched", "_grammar", "_inside", "_notes", "_prompt", "marks")
 
     def __init__(self, prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched) -> None:
         self._prompt = prompt
         self._grammar = grammar
         self._notes = notes
         self._fetched = fetched
+        self._inside: int | None = None
         self.marks = 0
 
     def messages(self) -> Sequence[Message]:
@@ -100,7 +101,7 @@ class PartFitter:
             case ToolCall():
                 fitted = self._call(at, part)
             case ToolResult():
-                fitted = self._result(at, part)
+                fitted = self._result(at, index, part)
             case Image():
                 place = self._place(at, index, part)
                 check_id(part, place, self._prompt.origin, grammar)
@@ -138,8 +139,10 @@ class PartFitter:
             return fit_arguments(call, self._named(at, call.id))
         return call
 
-    def _result(self, at: int, result: ToolResult) -> ToolResult:
+    def _result(self, at: int, index: int, result: ToolResult) -> ToolResult:
+        self._inside = index
         parts = self._parts(at, result.parts)
+        self._inside = None
         if not self._grammar.empty_text and not parts:
             parts = (Text(NO_OUTPUT),)
         return result if parts is result.parts else codec.replace(result, parts=parts)
@@ -182,7 +185,10 @@ class PartFitter:
 
     def _place(self, at: int, index: int, part: Part, kind: str = "") -> Place:
         kind = kind or type(part).__name__.lower()
-        return partial(part_at, self._prompt.origin, self._prompt.messages, at, index, kind)
+        origin, messages = self._prompt.origin, self._prompt.messages
+        if self._inside is not None:
+            return partial(result_part_at, origin, messages, at, self._inside, index, kind)
+        return partial(part_at, origin, messages, at, index, kind)
 
     def _named(self, at: int, call_id: str) -> Place:
         return partial(call_at, self._prompt.origin, self._prompt.messages, at, call_id)

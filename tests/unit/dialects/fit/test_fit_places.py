@@ -1,0 +1,112 @@
+"""Warnings and errors name fields and places as the caller wrote them, whatever a history was read into (K33)."""
+
+from typing import Any
+
+import pytest
+
+from gateway.core import codec
+from gateway.core.errors import InputError
+from gateway.dialects.fit.naming import in_words
+from gateway.dialects.fit.prompt import fit
+from gateway.dialects.grammar import Grammar
+from gateway.dialects.losses import Notes
+from gateway.dialects.registry import CALLERS, TARGETS
+from gateway.dialects.sides import Facts, Told
+from gateway.dialects.translation import write
+
+pytestmark = pytest.mark.bug("K33", "K34")
+Json = dict[str, Any]
+PNG: Json = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+ZIP: Json = {"type": "base64", "media_type": "application/zip", "data": "aGk="}
+PICTURE: Json = {"type": "image", "source": PNG}
+CALL: Json = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+NO_PICTURES = Grammar(image_urls=False, image_data=False)
+
+
+def history(*of_user: Json) -> Json:
+    """Return a request of Messages whose last message has these blocks."""
+    said = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [CALL]},
+        {"role": "user", "content": list(of_user)},
+    ]
+    return {"system": [{"type": "text", "text": "s"}], "max_tokens": 9, "messages": said}
+
+
+def result(*parts: Json, **more: Any) -> Json:
+    """Return the result of the call."""
+    return {"type": "tool_result", "tool_use_id": "t1", "content": list(parts), **more}
+
+
+TEXT: Json = {"type": "text", "text": "so"}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "place"),
+    [
+        ((result(TEXT, PICTURE),), "messages[2].content[0].content[1] (image)"),
+        ((result(TEXT), TEXT, PICTURE), "messages[2].content[2] (image)"),
+    ],
+)
+def test_pictures_are_named_where_the_caller_put_them(blocks: tuple[Json, ...], place: str) -> None:
+    fields = {name: codec.raw(value) for name, value in history(*blocks).items()}
+    prompt = CALLERS["anthropic_messages"].read_request(fields, Notes())
+
+    with pytest.raises(InputError) as caught:
+        fit(prompt, NO_PICTURES, Notes())
+
+    assert caught.value.message.startswith(f"{place}: ")
+    assert caught.value.param == place.removesuffix(" (image)")
+
+
+def written(target: str, body: Json, caller: str = "anthropic_messages") -> Notes:
+    """Write a request for a target, and return what was noted."""
+    notes, side = Notes(), TARGETS[target]
+    fields = {name: codec.raw(value) for name, value in body.items()}
+    prompt = CALLERS[caller].read_request(fields, notes)
+    facts = Facts("x", "anthropic.claude-sonnet-4-5-20250929-v1:0", 64)
+    told = Told("r", "m", 0, prompt)
+    write(prompt, CALLERS[caller], side, facts, side.grammar(facts), told, notes)
+    return notes
+
+
+@pytest.mark.parametrize("target", ["bedrock_converse", "cohere_v2", "ollama", "openai_chat"])
+def test_files_that_a_writer_refuses_are_named_where_the_caller_put_them(target: str) -> None:
+    document = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+
+    with pytest.raises(InputError) as caught:
+        written(target, history(result(TEXT), TEXT, document))
+
+    assert caught.value.message.startswith("messages[2].content[2] (file)")
+    assert caught.value.param == "messages[2].content[2]"
+
+
+def test_results_of_tools_that_failed_are_named_by_their_call() -> None:
+    notes = written("openai_chat", history(result(TEXT, is_error=True)))
+
+    assert [note.partition(":")[0] for note in notes.warnings] == ["is_error (tool call t1)"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "told"),
+    [
+        ({"max_tokens"}, "max_output_tokens: x", "max_tokens: x"),
+        ({"max_output_tokens"}, "max_tokens: x", "max_output_tokens: x"),
+        ({"max_tokens"}, "max_tokens: x", "max_tokens: x"),
+        ({"metadata"}, "user: x", "metadata.user_id: x"),
+        ({"stop_sequences"}, "stop: x", "stop_sequences: x"),
+        ({"thinking"}, "reasoning_effort: x", "thinking: x"),
+        ({"reasoning"}, "reasoning_effort: x", "reasoning.effort: x"),
+        ({"thinking"}, "reasoning budget: x", "thinking.budget_tokens: x"),
+        ({"reasoning_effort"}, "reasoning: x", "reasoning_effort: x"),
+        ({"text"}, "response_format.description: x", "text.format.description: x"),
+        ({"tool_choice"}, "parallel_tool_calls: x", "tool_choice.disable_parallel_tool_use: x"),
+        ({"max_tokens"}, "seed: x", "seed: x"),
+        (set[str](), "user: x", "user: x"),
+        ({"user"}, "no name", "no name"),
+    ],
+)
+def test_fields_have_the_names_that_the_caller_gave_them(
+    fields: set[str], text: str, told: str
+) -> None:
+    assert in_words(fields, text) == told
