@@ -30,6 +30,8 @@ NO_OUTPUT = "(no output)"
 """What a result says that holds nothing, where a text may not be empty."""
 
 
+_MOST_PLACES = 64
+"""How many losses are told by their places: each takes a look at the whole history before it."""
 _OF_TOOLS = ("tool_use", "tool_result")
 """How the kinds of items end that are calls of a provider's own tools, or their results."""
 
@@ -185,6 +187,8 @@ class PartFitter:
 
     def _place(self, at: int, index: int, part: Part, kind: str = "") -> Place:
         kind = kind or type(part).__name__.lower()
+        if len(self._notes.warnings) > _MOST_PLACES:
+            return partial(str, f"messages ({kind})")
         origin, messages = self._prompt.origin, self._prompt.messages
         if self._inside is not None:
             return partial(result_part_at, origin, messages, at, self._inside, index, kind)

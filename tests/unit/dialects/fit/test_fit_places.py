@@ -110,3 +110,12 @@ def test_fields_have_the_names_that_the_caller_gave_them(
     fields: set[str], text: str, told: str
 ) -> None:
     assert in_words(fields, text) == told
+
+
+def test_a_long_history_that_loses_much_is_fitted_in_time_that_grows_with_its_length() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    turn = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [thought, TEXT]}]
+    notes = written("gemini", {"max_tokens": 9, "messages": [*(turn * 500), turn[0]]})
+
+    assert len(notes.warnings) < 100
+    assert notes.warnings[0].startswith("messages[1].content[0] (thinking): ")
