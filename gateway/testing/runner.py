@@ -20,6 +20,7 @@ from gateway.dialects.registry import DIALECTS
 from gateway.lifecycle.settle import Settler
 from gateway.middleware.base import Build, Middleware
 from gateway.middleware.ports import Ports
+from gateway.stores.cache_memory import MemoryCache
 from gateway.stores.ledger import MemoryLedger
 from gateway.stores.memory import MemoryCounters
 from gateway.telemetry.cells import Registry
@@ -239,7 +240,7 @@ async def running(
     with contextlib.closing(Registry.create()) as registry:
         counters, ledger = MemoryCounters(), MemoryLedger()
         settler = Settler(counters, ledger, at_once=1)
-        ports = Ports(Metrics(registry, VERSION), counters, ledger, settler)
+        ports = Ports(Metrics(registry, VERSION), counters, ledger, settler, cache=MemoryCache())
         built: list[Layer] = []
         for at, (kind, options) in enumerate(layers):
             build = Build(

@@ -13,6 +13,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "retry": {"initial_delay_ms": 1},
     "budget": {"max_tokens": 1000, "unpriced": "tokens_only"},
     "limits": {"requests": {"per_minute": 1000}},
+    "semantic_cache": {"semantic": False},
 }
 
 
