@@ -145,6 +145,17 @@ async def test_tokens_are_counted_by_who_can(tmp_path: Path) -> None:
     assert unasked == []
 
 
+@pytest.mark.parametrize("kind", ["anthropic", "openai_compatible"])
+async def test_nothing_is_counted_without_messages(kind: str, tmp_path: Path) -> None:
+    async with behind(tmp_path, kind, lambda _: message()) as (gateway, asked):
+        answer = await gateway.client.post("/v1/messages/count_tokens", json={"model": "m"})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert "messages" in answer.json()["error"]["message"]
+    assert asked == []
+
+
 async def test_models_are_listed_as_the_client_reads_them(tmp_path: Path) -> None:
     version = {"anthropic-version": "2023-06-01"}
     async with behind(tmp_path, "anthropic", lambda _: message()) as (gateway, _):
