@@ -42,7 +42,8 @@ class Admission:
 
 def _dialect_of(exchange: Exchange, match: routes.Match | None) -> str:
     """Return the format of a request: the address's, but for lists of models, which two formats share."""
-    if exchange.header(b"anthropic-version") is not None and routes.is_shared(match):
+    by_client = exchange.header(b"x-gateway-provider") is None
+    if by_client and exchange.header(b"anthropic-version") is not None and routes.is_shared(match):
         return routes.MESSAGES
     return routes.dialect_of(exchange.raw_path, match)
 

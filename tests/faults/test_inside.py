@@ -60,7 +60,10 @@ class Planted:
 
 @contextmanager
 def planted(gateway: Serving, broken: str, after: int = 0) -> Generator[None]:
-    """Plant a mistake into the dialect that providers are spoken with."""
+    """Plant a mistake into the dialect that callers and providers are spoken with."""
+    kinds: Any = gateway.worker._handler._kinds
+    spoken = kinds.dialects
+    kinds.dialects = {**spoken, "openai_chat": Planted(spoken["openai_chat"], broken, after)}
     accounts: list[Account] = [
         target.account
         for principal in gateway.worker._current.snapshot.principals.values()
@@ -72,6 +75,7 @@ def planted(gateway: Serving, broken: str, after: int = 0) -> Generator[None]:
     try:
         yield
     finally:
+        kinds.dialects = spoken
         for account in accounts:
             object.__setattr__(account, "dialect", real)
 

@@ -22,7 +22,7 @@ SENT_UP = {
 SENT_DOWN = {
     "date", "content-type", "content-length", "transfer-encoding", "x-request-id", "x-gateway-cache",
     "x-gateway-model", "x-gateway-attempts", "x-gateway-overhead-ms", "cache-control", "x-accel-buffering",
-    "x-gateway-warnings",
+    "x-gateway-warnings", "request-id",
 }  # fmt: skip
 FROM_CLIENT = """
 accept accept-charset accept-datetime accept-encoding accept-language accept-signature

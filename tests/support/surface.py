@@ -21,6 +21,16 @@ COMPLETION = (
 MODERATION = b'{"id":"m","model":"m","results":[{"flagged":false}]}'
 OTHER = b'{"id":"o1","object":"list","data":[]}'
 _ANSWERS = {
+    b"/responses": codec.encode(
+        {
+            "id": "resp_1",
+            "object": "response",
+            "status": "completed",
+            "model": "m",
+            "output": [],
+            "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+        }
+    ),
     b"chat/completions": GOOD,
     b"completions": COMPLETION,
     b"embeddings": EMBEDDING,
@@ -72,6 +82,9 @@ def calls(text: str, prefix: str = "/v1") -> dict[str, Call]:
     return {
         "chat": _json("POST", f"{prefix}/chat/completions", chat),
         "chat stream": _json("POST", f"{prefix}/chat/completions", {**chat, "stream": True}),
+        "responses": _json("POST", f"{prefix}/responses", {"input": text}),
+        "messages": _json("POST", f"{prefix}/messages", {**chat, "max_tokens": 9}),
+        "count": _json("POST", f"{prefix}/messages/count_tokens", chat),
         "completions": _json("POST", f"{prefix}/completions", {"prompt": text}),
         "embeddings": _json("POST", f"{prefix}/embeddings", {"input": text}),
         "moderations": _json("POST", f"{prefix}/moderations", {"input": text}),
@@ -100,7 +113,7 @@ def calls(text: str, prefix: str = "/v1") -> dict[str, Call]:
     }
 
 
-LOCAL = frozenset({"models", "model"})
+LOCAL = frozenset({"models", "model", "count"})
 """Calls that no provider sees."""
 
 

@@ -121,7 +121,7 @@ def test_every_mistake_is_told_with_its_place(command: str, tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["guardrail", "tool_approval"])
+@pytest.mark.parametrize("kind", ["tool_approval"])
 def test_what_would_protect_somebody_is_refused_as_such(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, {**configuration(), "defaults": {"chain": [kind, "retri"]}})
 
