@@ -47,9 +47,7 @@ class Wire:
     betas: Callable[[Headers, Notes], list[str]] | None = None
 
 
-def _at_vertex(
-    fields: codec.Fields, facts: Facts, headers: Headers, notes: Notes
-) -> codec.Fields:
+def _at_vertex(fields: codec.Fields, facts: Facts, headers: Headers, notes: Notes) -> codec.Fields:
     del facts, headers, notes
     return VERTEX.fields(fields)
 

@@ -76,7 +76,8 @@ async def test_a_store_that_is_gone_is_a_miss_until_it_is_back(fault: str, tmp_p
 async def test_a_record_that_is_not_what_its_key_says_is_not_served(tmp_path: Path) -> None:
     async with cached(tmp_path, {"semantic": False}) as (gateway, models):
         await put(gateway, session="s")
-        for shelf in gateway.worker._state.cache._shelves.values():  # type: ignore[attr-defined]
+        cache: Any = gateway.worker._state.cache
+        for shelf in cache._shelves.values():
             for kept in shelf.entries.values():
                 foreign = codec.replace(kept.entry.pool, tenant="other")
                 kept.entry = codec.replace(kept.entry, pool=foreign)
