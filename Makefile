@@ -56,7 +56,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/deptry .
 
 types: $(VENV)/.dev
-	@$(BIN)/pyright
+	@NODE_OPTIONS=--max-semi-space-size=128 $(BIN)/pyright
 
 layers: $(VENV)/.dev
 	@$(BIN)/lint-imports --no-logo --no-cache
