@@ -46,6 +46,7 @@ TARGETS: dict[str, TargetSide] = {
 }
 """Every dialect that providers speak, as the target's side of a translation."""
 FOREIGN_SEALS: Mapping[str, tuple[str, Callable[[codec.Fields], bool]]] = {
+    "count_tokens": ("anthropic_messages", messages_seal.holds_foreign_seals),
     "messages": ("anthropic_messages", messages_seal.holds_foreign_seals),
     "responses": ("openai_responses", responses_seal.holds_foreign_seals),
 }

@@ -161,7 +161,9 @@ class Attempt:
         """End the attempt with an error, and have whoever is to blame for it left alone."""
         if self._ended:
             return
-        blamed = blame(error, self.side)
+        # Counting has rights and limits of its own: how it is answered says nothing about other calls.
+        is_count = self.run.endpoint == "count_tokens" and error.phase != "connect"
+        blamed = Blame.NOBODY if is_count else blame(error, self.side)
         self.sent = error.sent
         self.refused = isinstance(error, Refusal)
         if isinstance(error, Refusal) and blamed in _FAULTY:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 from gateway.chain.plan import Model, Target
 from gateway.core import call, codec
 from gateway.core.call import Run
+from gateway.dialects.counting import CountTranslation
 from gateway.dialects.embedding_translation import EmbeddingTranslation
 from gateway.dialects.rerank_translation import RerankTranslation
 from gateway.dialects.sides import TargetSide
@@ -31,7 +32,9 @@ class Outgoing(NamedTuple):
     body: Body
     watched: bool = False
     hide_usage: bool = False
-    translation: Translation | EmbeddingTranslation | RerankTranslation | None = None
+    translation: (
+        Translation | EmbeddingTranslation | RerankTranslation | CountTranslation | None
+    ) = None
     side: TargetSide | None = None
     wrapping: Wrapping | None = None
     streams: frozenset[bytes] = _EVENTS

@@ -14,6 +14,7 @@ from gateway.core.errors import InputError
 from gateway.core.message import Image, Prompt
 from gateway.core.ports import OpaqueStore
 from gateway.dialects.base import Dialect
+from gateway.dialects.counting import COUNTERS, CountTranslation
 from gateway.dialects.defaults import with_defaults
 from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
@@ -71,17 +72,32 @@ async def plan(
     if not isinstance(original, JsonOriginal):
         raise InputError("unsupported_model", "This target takes no forms.", param="model")
     name = run.target_model = target.served(model, run.asked)
-    dialect = cast("Dialect", run.dialect)
     large = original.size > _LARGE
     if run.endpoint == "embeddings":
         return await _do(large, _embed, run, target, original, name, wire)
     if run.endpoint == "rerank":
         return await _do(large, _rank, run, target, original, name)
+    asked = await _ask(run, model, target, original, name, wire, opaque)
+    return _count(target, name, wire, asked) if run.endpoint == "count_tokens" else asked
+
+
+async def _ask(
+    run: Run,
+    model: Model,
+    target: Target,
+    original: JsonOriginal,
+    name: str,
+    wire: str,
+    opaque: OpaqueStore,
+) -> Outgoing:
+    """Build the question itself."""
+    dialect = cast("Dialect", run.dialect)
+    large = original.size > _LARGE
     stream = run.stream and not run.needs.whole
     facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
     traits = WIRES[wire]
     wrapping = traits.wraps.get(dialect.name)
-    if wrapping is not None:
+    if wrapping is not None and not needed(run, model, original):
         return _wrap(run, target, original, facts, wire, wrapping)
     notes = Notes()
     grammar = TARGETS[wire].grammar(facts)
@@ -200,6 +216,19 @@ def _wrap(
     warn(run, notes.warnings)
     body, path = _finish(run, target, facts, wire, fields, TARGETS[wire].path(facts))
     return _outgoing(headers, wire, path, body)._replace(wrapping=wrapping)
+
+
+def _count(target: Target, name: str, wire: str, asked: Outgoing) -> Outgoing:
+    """Return the request to count what a question holds, made of the question itself."""
+    counter, account = COUNTERS[wire], target.account
+    facts = Facts(account.row.kind, name)
+    body = counter.body(codec.split(cast("bytes", asked.body)), facts)
+    path = account.row.target_path(
+        account.base_path, counter.path(facts), name, account.api_version
+    )
+    return asked._replace(
+        path=path, body=codec.join(body), wrapping=None, translation=CountTranslation()
+    )
 
 
 def _outgoing(headers: Headers, wire: str, path: bytes, body: bytes) -> Outgoing:

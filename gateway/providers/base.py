@@ -51,7 +51,8 @@ class Provider:
     none; `wires` are exceptions: (part of a model's name, endpoint or "", format). `embedding` is the format of
     embeddings where it is not OpenAI's. `headers` go with every call. `signs`: how requests are signed
     where no key is configured: aws or google. `reranks`: it ranks documents in a form of its own
-    (`dialects.rerank`). A `base_url` may hold `{region}` and `{project}`.
+    (`dialects.rerank`). `counts`: it counts tokens by a call of its own (`dialects.counting`). A `base_url`
+    may hold `{region}` and `{project}`.
     """
 
     kind: str
@@ -71,6 +72,7 @@ class Provider:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     signs: str = ""
     reranks: bool = False
+    counts: bool = False
     offers: frozenset[str] = field(init=False, default_factory=frozenset[str])
 
     def __post_init__(self) -> None:
@@ -79,6 +81,7 @@ class Provider:
             {"embeddings"} if self.embedding else set[str]()
         )
         more |= QUESTIONS if self.dialect else set[str]()
+        more |= {"count_tokens"} if self.counts else set[str]()
         object.__setattr__(self, "offers", self.endpoints | more)
 
     def speaking(self, dialect: str) -> "Provider":
@@ -95,8 +98,9 @@ class Provider:
 
     def wire(self, endpoint: str, model: str) -> str:
         """Return the format in which this endpoint of a caller reaches a model; "" for a plain relay."""
+        question = "messages" if endpoint == "count_tokens" else endpoint
         for part, only, wire in self.wires:
-            if part in model and only in {"", endpoint}:
+            if part in model and only in {"", question}:
                 return wire
         if endpoint in self.endpoints:
             return ""

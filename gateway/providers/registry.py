@@ -295,6 +295,7 @@ _ROWS = (
         auth="x-goog-api-key",
         dialect="gemini",
         embedding="gemini",
+        counts=True,
     ),
     Provider(
         kind="gemini_compatible",
@@ -314,6 +315,7 @@ _ROWS = (
         embedding="vertex",
         wires=(("claude", "", "vertex_anthropic"),),
         signs="google",
+        counts=True,
     ),
     Provider(
         kind="bedrock",
@@ -325,6 +327,7 @@ _ROWS = (
         embedding="bedrock",
         wires=(("anthropic.", "messages", "bedrock_anthropic"),),
         signs="aws",
+        counts=True,
     ),
     Provider(
         kind="ollama_native",

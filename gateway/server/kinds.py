@@ -6,12 +6,13 @@ from typing import cast
 
 from gateway.chain.plan import Principal
 from gateway.chain.snapshot import resolve
-from gateway.core import clock, codec
+from gateway.core import clock
 from gateway.core.call import Call, Run
 from gateway.core.endpoint import ANSWERED
 from gateway.core.reply import Reply, Stream, Whole
 from gateway.dialects.base import Dialect
-from gateway.dialects.messages.counting import estimate, require_messages
+from gateway.dialects.messages.counting import require_messages
+from gateway.engine.counting import count, is_counted
 from gateway.engine.outgoing import JsonOriginal
 from gateway.engine.run import Engine
 from gateway.middleware.base import Proceed
@@ -123,14 +124,10 @@ class Kinds:
         require_messages(fields)
         model = resolve(principal, run.asked)
         run.model = model.name
-        if any(run.endpoint in target.account.row.endpoints for target in model.targets):
-            call = Call(run, model, JsonOriginal(match.path, fields, watched=False))
+        call = Call(run, model, JsonOriginal(match.path, fields, watched=False))
+        if is_counted(model):
             await principal.chain.check(call)
-            reply = await self._engine.trip(call)
-        else:
-            run.warn("input_tokens is an estimate: no target of this model counts tokens")
-            reply = Whole(200, JSON, codec.encode({"input_tokens": estimate(fields)}))
-        await write_reply(exchange, run, reply, None)
+        await write_reply(exchange, run, await count(self._engine, call), None)
 
     async def _relay(
         self, exchange: Exchange, run: Run, principal: Principal, match: Match

@@ -1,0 +1,190 @@
+"""Tokens of a prompt: counted by whoever serves the model, in the caller's form, or estimated and said to be so."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.test_formats import behind, body_of, prompt
+from tests.support.scripted_upstream import Request, ok
+
+Json = dict[str, Any]
+CLAUDE = "anthropic.claude-sonnet-4-5-20250929-v1:0"
+TOOL: Json = {
+    "name": "weather",
+    "description": "d",
+    "input_schema": {"type": "object", "properties": {}},
+}
+REFUSED = (
+    b"HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\ncontent-length: 17\r\n\r\n"
+    b'{"message": "no"}'
+)
+
+
+def models(model: str) -> Json:
+    """Return the model `m` at a provider, by the provider's own name."""
+    return {"m": {"targets": [{"provider": "up", "model": model}]}}
+
+
+def counting(**more: Any) -> Json:
+    """Return a request to count."""
+    asked = prompt(system="Be brief.", tools=[TOOL], **more)
+    del asked["max_tokens"]
+    return asked
+
+
+def _invoked(body: Json) -> Json:
+    inner: Json = json.loads(base64.b64decode(body["input"]["invokeModel"]["body"]))
+    assert inner.pop("max_tokens") > 0
+    return inner
+
+
+def _gemini(body: Json) -> Json:
+    question: Json = body["generateContentRequest"]
+    assert question.pop("model") == "models/gemini-2.5-flash"
+    return question
+
+
+def _vertex_gemini(body: Json) -> Json:
+    return body
+
+
+def _conversed(body: Json) -> Json:
+    question: Json = body["input"]["converse"]
+    return question
+
+
+def _vertex_claude(body: Json) -> Json:
+    assert body.pop("model") == "claude-sonnet-4-5@20250929"
+    return body
+
+
+_OWN = {"messages", "system", "tools"}
+_GEMINI = {"contents", "systemInstruction", "tools"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "path", "said", "inner", "known"),
+    [
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            "/models/gemini-2.5-flash:countTokens",
+            {"totalTokens": 42},
+            _gemini,
+            _GEMINI,
+        ),
+        (
+            "vertex",
+            "gemini-2.5-flash",
+            "/publishers/google/models/gemini-2.5-flash:countTokens",
+            {"totalTokens": 42, "totalBillableCharacters": 9},
+            _vertex_gemini,
+            _GEMINI,
+        ),
+        (
+            "vertex",
+            "claude-sonnet-4-5@20250929",
+            "/publishers/anthropic/models/count-tokens:rawPredict",
+            {"input_tokens": 42},
+            _vertex_claude,
+            {*_OWN, "anthropic_version"},
+        ),
+        (
+            "bedrock",
+            f"eu.{CLAUDE}",
+            f"/model/{CLAUDE.replace(':', '%3A')}/count-tokens",
+            {"inputTokens": 42},
+            _invoked,
+            {*_OWN, "anthropic_version"},
+        ),
+        (
+            "bedrock",
+            "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.amazon.nova-lite-v1:0",
+            "/model/amazon.nova-lite-v1%3A0/count-tokens",
+            {"inputTokens": 42},
+            _conversed,
+            {"messages", "system", "toolConfig"},
+        ),
+    ],
+)
+async def test_tokens_are_counted_by_the_providers_own_call(
+    kind: str,
+    model: str,
+    path: str,
+    said: Json,
+    inner: Callable[[Json], Json],
+    known: set[str],
+    tmp_path: Path,
+) -> None:
+    def play(_: Request) -> bytes:
+        return ok(json.dumps(said).encode())
+
+    async with behind(tmp_path, kind, play, models=models(model)) as (gateway, asked):
+        counted = await gateway.client.post("/v1/messages/count_tokens", json=counting())
+
+    assert counted.json() == {"input_tokens": 42}
+    assert "x-gateway-warnings" not in counted.headers
+    assert [request.target for request in asked] == [f"/v1{path}".encode()]
+    question = inner(body_of(asked[0]))
+    assert set(question) == known
+    assert "Be brief." in json.dumps(question)
+    assert "weather" in json.dumps(question)
+
+
+@pytest.mark.parametrize("kind", ["gemini", "bedrock"])
+@pytest.mark.parametrize("answer", [REFUSED, ok(b'{"error": {"message": "no"}}'), ok(b"{}")])
+async def test_what_a_provider_does_not_count_is_estimated_and_harms_no_other_call(
+    kind: str, answer: bytes, tmp_path: Path
+) -> None:
+    async with behind(tmp_path, kind, lambda _: answer, models=models(CLAUDE)) as (gateway, asked):
+        estimates = [
+            await gateway.client.post("/v1/messages/count_tokens", json=counting())
+            for _ in range(12)
+        ]
+
+    for estimated in estimates:
+        assert estimated.status_code == 200
+        assert estimated.json()["input_tokens"] > 0
+        assert "input_tokens is an estimate" in estimated.headers["x-gateway-warnings"]
+    assert len(asked) == 12
+
+
+@pytest.mark.bug("K32")
+@pytest.mark.parametrize(
+    ("kind", "model", "path"),
+    [
+        ("anthropic", "claude", "/v1/messages/count_tokens"),
+        ("vertex", "claude", "/v1/publishers/anthropic/models/count-tokens:rawPredict"),
+        ("bedrock", CLAUDE, f"/v1/model/{CLAUDE.replace(':', '%3A')}/count-tokens"),
+    ],
+)
+async def test_state_of_other_makers_is_neither_counted_nor_sent(
+    kind: str, model: str, path: str, tmp_path: Path
+) -> None:
+    block = {"type": "thinking", "thinking": "hm", "signature": "gw1.gemini.c2VhbA=="}
+    turns = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [block, {"type": "text", "text": "Yes?"}]},
+        {"role": "user", "content": "Go on"},
+    ]
+
+    def play(_: Request) -> bytes:
+        return ok(b'{"input_tokens": 42, "inputTokens": 42}')
+
+    async with behind(tmp_path, kind, play, models=models(model)) as (gateway, asked):
+        counted = await gateway.client.post(
+            "/v1/messages/count_tokens", json=counting(messages=turns)
+        )
+        await gateway.client.post("/v1/messages", json=prompt(messages=turns))
+
+    assert counted.json() == {"input_tokens": 42}
+    assert asked[0].target == path.encode()
+    assert b"gw1." not in asked[1].body
+    body = body_of(asked[0])
+    question = _invoked(body) if kind == "bedrock" else body
+    assert "gw1." not in json.dumps(question)
+    assert "max_tokens" not in question
