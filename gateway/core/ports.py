@@ -81,8 +81,13 @@ class OpaqueStore(Protocol):
     It never fails a request: what cannot be looked up or kept is told and goes without.
     """
 
-    async def get_many(self, tenant: str, ids: Sequence[str]) -> Mapping[str, bytes] | None:
-        """Return what is kept under these ids, byte for byte; None when the store did not answer in time."""
+    async def get_many(
+        self, tenant: str, ids: Sequence[str], renew_s: float = 0.0
+    ) -> Mapping[str, bytes] | None:
+        """Return what is kept under these ids, byte for byte; None when the store did not answer in time.
+
+        What is found is kept for at least `renew_s` seconds from now.
+        """
         ...
 
     async def put_many(self, tenant: str, items: Mapping[str, bytes], ttl_s: float) -> bool:

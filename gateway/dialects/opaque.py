@@ -33,7 +33,10 @@ class _Sealed(codec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Entry(codec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of a call: `domain` is the account that made it, `call` a digest of the call itself."""
+    """What is kept of a call: `domain` is the account that made it, `call` a digest of the call itself.
+
+    Behind the last call of a turn stand words alone: their key says all, and `name` and `call` are empty.
+    """
 
     domain: str
     name: str
@@ -57,10 +60,17 @@ def seal_key(part: _SealedPart) -> str:
     return f"seal:{digest(part.maker, part.signature + redacted)}"
 
 
-def sealed_of(answer: Answer, domain: str) -> dict[str, bytes]:
+def turn_key(said: str, text: str) -> str:
+    """Return the id under which the seals of words are kept; `said` is a digest of what users said before them."""
+    return f"turn:{digest(said, text.strip())}"
+
+
+def sealed_of(answer: Answer, domain: str, prompt: Prompt | None = None) -> dict[str, bytes]:
     """Return what to keep of an answer: for each call what is sealed before and at it, for each seal its domain.
 
-    `domain` names the account, or all accounts that can read each other's seals. Empty when nothing is sealed.
+    What is sealed at words alone is kept for them, bound to what the users of this very conversation said in
+    `prompt` before: equal words stand in many conversations. `domain` names the account, or all accounts that can
+    read each other's seals. Empty when nothing is sealed.
     """
     items: dict[str, bytes] = {}
     for choice in answer.choices:
@@ -81,15 +91,21 @@ def sealed_of(answer: Answer, domain: str) -> dict[str, bytes]:
                     text = digest(part.text) if part.text else ""
                     before.append(_Sealed(behind, None, text, part.signature, part.maker))
                 behind = behind or bool(part.text.strip())
+        text = _words(_rest(choice.parts))
+        if before and text and prompt is not None:
+            said = _said(prompt.messages)
+            items[turn_key(said, text)] = codec.encode(_Entry(domain, "", "", before=tuple(before)))
     return items
 
 
 def wanted(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:
-    """Return the ids to look up: of calls in the history that came without their seals, and of seals that came."""
+    """Return the ids to look up: of calls and words in the history without their seals, and of seals that came."""
     if not grammar.makers:
         return ()
     ids: dict[str, None] = {}
+    users = _Users()
     for message in prompt.messages:
+        users.add(message)
         if message.role != "assistant":
             continue
         has_thinking = False
@@ -102,6 +118,10 @@ def wanted(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:
                 if not is_sent:
                     ids[call_key(part.id)] = None
                 has_thinking = False
+        rest = _rest(message.parts)
+        text = _words(rest)
+        if text and not any(map(_is_sealed, rest)):
+            ids[turn_key(users.said, text)] = None
     return tuple(ids)
 
 
@@ -116,10 +136,7 @@ def restore(prompt: Prompt, found: Mapping[str, bytes] | None, domain: str, note
     if not found:
         return prompt
     restorer = _Restorer(found, domain, notes)
-    messages = tuple(
-        restorer.message(message) if message.role == "assistant" else message
-        for message in prompt.messages
-    )
+    messages = tuple(map(restorer.message, prompt.messages))
     if all(a is b for a, b in zip(messages, prompt.messages, strict=True)):
         return prompt
     return codec.replace(prompt, messages=messages)
@@ -138,20 +155,26 @@ class _Restorer:
         self._found = found
         self._domain = domain
         self._notes = notes
+        self._users = _Users()
 
     def message(self, message: Message) -> Message:
-        """Return a message of the model with its seals."""
+        """Return the next message: one of the model with its seals, any other as it is."""
+        self._users.add(message)
+        if message.role != "assistant":
+            return message
         parts: list[Part] = []
         for stretch in _stretches(message.parts):
             own = [part for each in stretch.parts if (part := self._own(each)) is not None]
             call = stretch.call
             if call is None:
-                parts += own
+                parts += self._words(own)
                 continue
             sent = self._own(call)
             entry = self._entry(call)
             if entry is not None and isinstance(sent, ToolCall):
-                own, sent = self._put_back(own, sent, entry)
+                own = _put_back(own, entry)
+                if entry.signature and not sent.signature:
+                    sent = codec.replace(sent, signature=entry.signature, maker=entry.maker)
             parts += own
             if sent is not None:
                 parts.append(sent)
@@ -174,41 +197,90 @@ class _Restorer:
             return codec.replace(part, signature="", redacted="", maker="", id="")
         return codec.replace(part, signature="", maker="")
 
+    def _words(self, parts: list[Part]) -> list[Part]:
+        """Return what stands behind the last call, with its seals where none of them came."""
+        text = _words(parts)
+        if not text or any(map(_is_sealed, parts)):
+            return parts
+        entry = self._read(turn_key(self._users.said, text))
+        if entry is None or not self._is_own(entry, "reasoning before an answer"):
+            return parts
+        return _put_back(parts, entry)
+
     def _entry(self, call: ToolCall) -> _Entry | None:
         """Return what was kept of this very call; ids that are used again for another call bring nothing."""
-        kept = self._found.get(call_key(call.id))
+        entry = self._read(call_key(call.id))
+        if entry is None or entry.name != call.name:
+            return None
+        if not _is_random(call.id) and entry.call != _digest(call):
+            return None
+        return entry if self._is_own(entry, f"reasoning before tool call {call.id}") else None
+
+    def _read(self, key: str) -> _Entry | None:
+        kept = self._found.get(key)
         if kept is None:
             return None
         try:
-            entry = _read_entry(kept)
+            return _read_entry(kept)
         except codec.JSONError:
             return None
-        if entry.name != call.name or (not _is_random(call.id) and entry.call != _digest(call)):
-            return None
-        if entry.domain != self._domain:
-            place = f"reasoning before tool call {call.id}"
-            self._notes.lost("thinking_dropped", f"{place}, sealed by another account")
-            return None
-        return entry
 
-    @staticmethod
-    def _put_back(
-        own: Sequence[Part], call: ToolCall, entry: _Entry
-    ) -> tuple[list[Part], ToolCall]:
-        if entry.signature and not call.signature:
-            call = codec.replace(call, signature=entry.signature, maker=entry.maker)
-        parts = list(own)
-        if not any(isinstance(part, Thinking) and _is_sealed(part) for part in parts):
-            sealed = [each for each in entry.before if each.thinking is not None]
-            if sealed:
-                parts = [part for part in parts if not isinstance(part, Thinking)]
-                front = [each.thinking for each in sealed if not each.behind and each.thinking]
-                back = [each.thinking for each in sealed if each.behind and each.thinking]
-                parts = [*front, *parts, *back]
-        for each in entry.before:
-            if each.thinking is None:
-                parts = _with_text_seal(parts, each)
-        return parts, call
+    def _is_own(self, entry: _Entry, what: str) -> bool:
+        """Return whether this account has made what is kept; it is noted where it has not."""
+        if entry.domain == self._domain:
+            return True
+        self._notes.lost("thinking_dropped", f"{what}, sealed by another account")
+        return False
+
+
+class _Users:
+    """What the users of a conversation have said so far, as a digest that grows with it."""
+
+    __slots__ = ("said",)
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    def add(self, message: Message) -> None:
+        """Take the next message of the conversation."""
+        if message.role == "user":
+            texts = (part.text for part in message.parts if isinstance(part, Text))
+            self.said = digest(self.said, *texts)
+
+
+def _said(messages: Sequence[Message]) -> str:
+    users = _Users()
+    for message in messages:
+        users.add(message)
+    return users.said
+
+
+def _rest(parts: Sequence[Part]) -> Sequence[Part]:
+    """Return what stands behind the last call."""
+    last = max((at for at, part in enumerate(parts) if isinstance(part, ToolCall)), default=-1)
+    return parts[last + 1 :]
+
+
+def _words(parts: Sequence[Part]) -> str:
+    """Return the text of these parts, "" where it is blank."""
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    return text if text.strip() else ""
+
+
+def _put_back(own: Sequence[Part], entry: _Entry) -> list[Part]:
+    """Return the parts that a caller sent with those that were sealed, each at its place."""
+    parts = list(own)
+    if not any(isinstance(part, Thinking) and _is_sealed(part) for part in parts):
+        sealed = [each for each in entry.before if each.thinking is not None]
+        if sealed:
+            parts = [part for part in parts if not isinstance(part, Thinking)]
+            front = [each.thinking for each in sealed if not each.behind and each.thinking]
+            back = [each.thinking for each in sealed if each.behind and each.thinking]
+            parts = [*front, *parts, *back]
+    for each in entry.before:
+        if each.thinking is None:
+            parts = _with_text_seal(parts, each)
+    return parts
 
 
 def _with_text_seal(parts: Sequence[Part], sealed: _Sealed) -> list[Part]:

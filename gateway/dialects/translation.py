@@ -53,13 +53,20 @@ class Translation:
         self._told = told
         self._names = names
 
+    @property
+    def prompt(self) -> Prompt:
+        """Return the request as the caller sent it."""
+        return self._told.prompt
+
     def watch(self, rules: StreamRules) -> "TranslatedStream":
         """Return a watcher for one stream."""
         reader = self._target.reader(rules)
         writer = self._caller.writer(self._told, self.notes)
         collector = Collector(self._target.name)
         stops = StopWatch(self._stops) if self._stops else None
-        return TranslatedStream(reader, writer, self._names, self._customs, collector, stops)
+        return TranslatedStream(
+            reader, writer, self._names, self._customs, collector, stops, self.prompt
+        )
 
     def read_whole(self, body: bytes, rules: StreamRules) -> tuple[bytes, Answer]:
         """Return a whole answer in the caller's format, and what it says."""
@@ -122,7 +129,7 @@ class TranslatedStream:
 
     __slots__ = (
         "_customs", "_names", "_reader", "_stops", "_writer", "begun", "collector", "done", "error",
-        "on_ended", "usage",
+        "on_ended", "prompt", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +140,7 @@ class TranslatedStream:
         customs: CustomTools,
         collector: Collector,
         stops: StopWatch | None,
+        prompt: Prompt,
     ) -> None:
         self.usage: Usage | None = None
         self.done = False
@@ -140,6 +148,7 @@ class TranslatedStream:
         self.error: ProviderError | None = None
         self.collector = collector
         self.on_ended: Callable[[], None] | None = None
+        self.prompt = prompt
         self._reader = reader
         self._writer = writer
         self._names = names

@@ -187,7 +187,8 @@ class Engine:
         else:
             body, said = translation.read_whole(body, rules)
             if isinstance(said, NeutralAnswer):
-                await translating.keep(run, attempt.target, said, self._opaque)
+                asked = cast("Translation", translation).prompt
+                await translating.keep(run, attempt.target, said, asked, self._opaque)
             run.usage = attempt.usage = said.usage
             translating.warn(run, translation.notes.warnings)
         attempt.end("ok")
@@ -204,7 +205,7 @@ class Engine:
 
     async def _keep(self, attempt: Attempt, stream: TranslatedStream) -> None:
         said = stream.collector.answer()
-        await translating.keep(attempt.run, attempt.target, said, self._opaque)
+        await translating.keep(attempt.run, attempt.target, said, stream.prompt, self._opaque)
 
     def _attempt_cells(self, run: Run, target: Target) -> AttemptCells:
         name = (target.account.name, target.model, run.endpoint)

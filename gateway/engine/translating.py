@@ -43,7 +43,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _TRUE, _FALSE = codec.raw(True), codec.raw(False)
 _SEALED_S = 86_400.0
-"""How long sealed state is kept: a day, in which a conversation with tools goes on."""
+"""How long sealed state is kept after its last use: a day, in which a conversation goes on."""
 
 
 def needed(run: Run, model: Model, original: Original) -> str:
@@ -104,7 +104,7 @@ async def _ask(
     prompt, ids = await _do(large, _read, run, target, original, facts, wire, notes)
     told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
     if ids:
-        found = await opaque.get_many(run.tenant, ids)
+        found = await opaque.get_many(run.tenant, ids, _SEALED_S)
         prompt = await _do(large, restore, prompt, found, target.account.name, notes)
     prompt = await _fetch(run, target, prompt, grammar)
     try:
@@ -179,9 +179,11 @@ async def _fetch(run: Run, target: Target, prompt: Prompt, grammar: Grammar) -> 
     return with_fetched(prompt, pictures)
 
 
-async def keep(run: Run, target: Target, answer: Answer, opaque: OpaqueStore) -> None:
+async def keep(
+    run: Run, target: Target, answer: Answer, asked: Prompt, opaque: OpaqueStore
+) -> None:
     """Keep what an answer holds sealed, so that callers whose format cannot carry it may go on with it."""
-    items = sealed_of(answer, target.account.name)
+    items = sealed_of(answer, target.account.name, asked)
     if items:
         await opaque.put_many(run.tenant, items, _SEALED_S)
 

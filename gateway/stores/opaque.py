@@ -21,7 +21,7 @@ class _Item(NamedTuple):
 
 @dataclass(slots=True)
 class _Shelf:
-    """One tenant's items, the longest unchanged first."""
+    """One tenant's items, the longest neither changed nor renewed first."""
 
     items: OrderedDict[str, _Item] = field(default_factory=OrderedDict[str, _Item])
     total: int = 0
@@ -46,7 +46,9 @@ class MemoryOpaque:
         self._now = now
         self._shelves: dict[str, _Shelf] = {}
 
-    async def get_many(self, tenant: str, ids: Sequence[str]) -> Mapping[str, bytes]:
+    async def get_many(
+        self, tenant: str, ids: Sequence[str], renew_s: float = 0.0
+    ) -> Mapping[str, bytes]:
         """Return what is kept under these ids."""
         found: dict[str, bytes] = {}
         shelf = self._shelves.get(tenant)
@@ -54,9 +56,13 @@ class MemoryOpaque:
             return found
         now = self._now()
         for each in ids:
-            item = shelf.items.get(digest(each))
+            name = digest(each)
+            item = shelf.items.get(name)
             if item is not None and now < item.until:
                 found[each] = item.value
+                if now + renew_s > item.until:
+                    shelf.items[name] = _Item(item.value, now + renew_s)
+                    shelf.items.move_to_end(name)
         return found
 
     async def put_many(self, tenant: str, items: Mapping[str, bytes], ttl_s: float) -> bool:

@@ -66,6 +66,20 @@ async def test_items_end_with_their_time(store: OpaqueStore, tenant: str) -> Non
     assert await store.get_many(tenant, ["call:a", "call:b"]) == {"call:b": b"2"}
 
 
+async def test_what_is_used_is_kept_on_and_never_shorter(store: OpaqueStore, tenant: str) -> None:
+    await store.put_many(tenant, {"call:a": b"1", "call:b": b"2"}, 0.05)
+    await store.put_many(tenant, {"call:c": b"3"}, TTL_S)
+    ids = ["call:a", "call:unknown", "call:c"]
+
+    assert await store.get_many(tenant, ids, TTL_S) == {"call:a": b"1", "call:c": b"3"}
+    assert await store.get_many(tenant, ["call:c"], 0.01) == {"call:c": b"3"}
+    await asyncio.sleep(0.08)
+    assert await store.get_many(tenant, [*ids, "call:b"]) == {"call:a": b"1", "call:c": b"3"}
+    many = {f"call:{number}": b"x" for number in range(1200)}
+    await store.put_many(tenant, many, TTL_S)
+    assert await store.get_many(tenant, list(many), TTL_S) == many
+
+
 @pytest.mark.threat("T-16")
 async def test_tenants_do_not_share_an_id(store: OpaqueStore, tenant: str) -> None:
     await store.put_many(tenant, {"call:a": b"1"}, TTL_S)

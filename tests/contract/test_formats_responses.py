@@ -31,6 +31,9 @@ def claude(*content: Json, stop: str = "tool_use") -> bytes:
             bare = {"type": kind, "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": block["thinking"]}]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        elif kind == "text":
+            bare = {**block, "text": ""}
+            deltas = [{"type": "text_delta", "text": block["text"]}]
         else:
             said = json.dumps(block["input"])
             bare = {**block, "input": Json()}
@@ -134,3 +137,26 @@ async def test_a_stream_that_breaks_off_is_told_to_have_failed(kind: str, tmp_pa
 
     assert [each["sequence_number"] for each in found] == list(range(len(found)))
     assert [each["type"] for each in found[-2:]] == ["error", "response.failed"]
+
+
+@pytest.mark.bug("K32", "B100")
+@pytest.mark.parametrize("stream", [False, True])
+async def test_sealed_thoughts_before_words_alone_come_back_too(
+    stream: bool,
+    tmp_path: Path,
+) -> None:
+    content = (THOUGHT, {"type": "text", "text": "It is cold."})
+
+    def play(_: Request) -> bytes:
+        return (claude if stream else message)(*content)
+
+    user: Json = {"role": "user", "content": "Weather?"}
+    asking: Json = {"model": "m", "messages": [user], "reasoning_effort": "low"}
+    async with behind(tmp_path, "anthropic", play) as (gateway, asked):
+        first = await gateway.client.post("/v1/chat/completions", json={**asking, "stream": stream})
+        said: Json = {"role": "assistant", "content": "It is cold."}
+        asking["messages"] = [user, said, {"role": "user", "content": "Why?"}]
+        await gateway.client.post("/v1/chat/completions", json=asking)
+
+    assert "It is cold." in first.text
+    assert body_of(asked[1])["messages"][1] == {"role": "assistant", "content": [*content]}

@@ -18,17 +18,25 @@ class RedisOpaque:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def get_many(self, tenant: str, ids: Sequence[str]) -> Mapping[str, bytes] | None:
+    async def get_many(
+        self, tenant: str, ids: Sequence[str], renew_s: float = 0.0
+    ) -> Mapping[str, bytes] | None:
         """Return what is kept under these ids; None when Redis did not answer in time."""
+        renew_ms = int(renew_s * _MS)
         found: dict[str, bytes] = {}
         try:
             for some in _batches(ids):
                 keys = _keys(tenant, some)
-                values = await self._client.command(keys[0], "MGET", *keys)
+                values = await self._read(keys, renew_ms)
                 found.update((i, v) for i, v in zip(some, values, strict=True) if v is not None)
         except StoreError:
             return None
         return found
+
+    async def _read(self, keys: Sequence[str], renew_ms: int) -> list[bytes | None]:
+        if renew_ms > 0:
+            return await self._client.script("opaque_use", keys, (renew_ms,))
+        return await self._client.command(keys[0], "MGET", *keys)
 
     async def put_many(self, tenant: str, items: Mapping[str, bytes], ttl_s: float) -> bool:
         """Keep items for `ttl_s` seconds; False when Redis did not answer in time."""

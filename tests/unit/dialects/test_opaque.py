@@ -163,6 +163,53 @@ def test_a_store_that_does_not_answer_is_noted_and_changes_nothing() -> None:
         assert restore(prompt, {call_key(CALL.id): broken}, "d1", Notes()) is prompt
 
 
+def asked(*texts: str) -> Prompt:
+    """Return a conversation of these words, a user's first."""
+    roles = ("user", "assistant")
+    return Prompt(
+        "openai_chat",
+        tuple(Message(roles[at % 2], (Text(text),)) for at, text in enumerate(texts)),
+    )
+
+
+SEALED_ANSWERS: list[tuple[Grammar, tuple[Part, ...]]] = [
+    (CLAUDE, (THOUGHT, REDACTED, Text("It rains."))),
+    (GEMINI, (Thinking("hm"), Text("It rains.", signature="T", maker="gemini"))),
+    (GEMINI, (Text("It rains."), Text("", signature="T", maker="gemini"))),
+]
+
+
+@pytest.mark.parametrize(("grammar", "said"), SEALED_ANSWERS)
+def test_the_seal_of_an_answer_without_calls_comes_back_in_its_own_conversation_alone(
+    grammar: Grammar, said: tuple[Part, ...]
+) -> None:
+    kept = sealed_of(answer(*said), "d1", asked("How is it?"))
+    sealed = [part for part in said if not isinstance(part, Thinking) or part.maker]
+
+    assert back(kept, asked("How is it?", "It rains.", "Why?"), grammar) == sealed
+    assert back(kept, asked("How is it?", " It rains.\n", "Why?"), GEMINI)[-1] != Text("It rains.")
+    for other in (
+        asked("And now?", "It rains.", "Why?"),
+        asked("How is it?", "It pours.", "Why?"),
+        asked("Hi", "Hello", "How is it?", "It rains."),
+    ):
+        assert not kept.keys() & set(wanted(other, grammar))
+    assert back(kept, asked("How is it?", "It rains."), grammar, "d2") == [Text("It rains.")]
+    assert sealed_of(answer(THOUGHT, Text(" ")), "d1", asked("Hi")).keys() == {seal_key(THOUGHT)}
+
+
+def test_words_behind_a_call_and_words_that_came_sealed_are_told_apart() -> None:
+    second = Thinking("again", signature="S2", maker="anthropic")
+    said = (THOUGHT, Text("a"), CALL, second, Text("done"))
+    kept = sealed_of(answer(*said), "d1", asked("hi"))
+
+    assert back(kept, history(Text("a"), CALL, Text("done")), CLAUDE) == list(said)
+    own = codec.replace(second, signature="mine")
+    carried = history(THOUGHT, Text("a"), CALL, own, Text("done"))
+    assert restore(carried, kept, "d1", Notes()) is carried
+    assert all(not key.startswith("turn:") for key in wanted(carried, CLAUDE))
+
+
 def test_nothing_is_kept_of_an_answer_without_seals() -> None:
     assert sealed_of(answer(Thinking("hm"), Text("a"), CALL), "d1") == {}
 
