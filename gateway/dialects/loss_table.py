@@ -29,6 +29,10 @@ LOSSES: dict[str, Loss] = {
         "is not sealed for this target and was left out",
         "Reasoning of another provider or account, or without its signature, in the history.",
     ),
+    "seal_removed": Loss(
+        "is sealed for another target: its seal was left out, and its words were sent as open reasoning",
+        "Reasoning of another provider or account whose words can be read, at a target that takes open reasoning.",
+    ),
     "thinking_off": Loss(
         "thinking was switched off for this call: the sealed reasoning of an earlier turn is not known any more",
         "A tool result whose call came with sealed reasoning that neither the caller nor the gateway has.",

@@ -190,12 +190,11 @@ class _Restorer:
         maker = self._found.get(seal_key(part))
         if maker is None or maker == self._domain.encode():
             return part
-        self._notes.lost("thinking_dropped", "reasoning that another account has sealed")
-        if isinstance(part, Thinking):
-            if not part.text:
-                return None
+        if isinstance(part, Thinking) and part.text:
+            self._notes.lost("seal_removed", "reasoning of another account")
             return codec.replace(part, signature="", redacted="", maker="", id="")
-        return codec.replace(part, signature="", maker="")
+        self._notes.lost("thinking_dropped", "reasoning that another account has sealed")
+        return None if isinstance(part, Thinking) else codec.replace(part, signature="", maker="")
 
     def _words(self, parts: list[Part]) -> list[Part]:
         """Return what stands behind the last call, with its seals where none of them came."""

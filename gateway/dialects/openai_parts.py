@@ -1,9 +1,13 @@
-"""Takes lists of thinking and text parts out of answers (Mistral): no client of OpenAI's format can read them."""
+"""Takes lists of parts out of answers (Mistral), which no client of OpenAI's format can read: words become texts.
+
+Parts that are no words (references) go on as they came, in `content_parts` of the same message or delta.
+"""
 
 from typing import cast
 
 from gateway.core import codec
-from gateway.dialects.chat.reasoning import told_in_parts
+from gateway.core.message import Opaque
+from gateway.dialects.chat.reasoning import pieces_of, told_in_parts
 
 _BAD = (codec.JSONError, RecursionError)
 _choices = codec.Decoder(list[codec.Fields]).decode
@@ -50,6 +54,9 @@ def _flatten(choice: codec.Fields) -> bool:
             fields["content"] = codec.raw(text)
             if thought:
                 fields["reasoning_content"] = codec.raw(thought)
+            others = [part.value for part in pieces_of(said["content"]) if isinstance(part, Opaque)]
+            if others:
+                fields["content_parts"] = codec.raw(others)
             choice[name] = codec.raw(fields)
             changed = True
     return changed

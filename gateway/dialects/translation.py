@@ -64,9 +64,7 @@ class Translation:
         writer = self._caller.writer(self._told, self.notes)
         collector = Collector(self._target.name)
         stops = StopWatch(self._stops) if self._stops else None
-        return TranslatedStream(
-            reader, writer, self._names, self._customs, collector, stops, self.prompt
-        )
+        return TranslatedStream(reader, writer, self._names, self._customs, collector, stops, self)
 
     def read_whole(self, body: bytes, rules: StreamRules) -> tuple[bytes, Answer]:
         """Return a whole answer in the caller's format, and what it says."""
@@ -129,7 +127,7 @@ class TranslatedStream:
 
     __slots__ = (
         "_customs", "_names", "_reader", "_stops", "_writer", "begun", "collector", "done", "error",
-        "on_ended", "prompt", "usage",
+        "on_ended", "translation", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -140,7 +138,7 @@ class TranslatedStream:
         customs: CustomTools,
         collector: Collector,
         stops: StopWatch | None,
-        prompt: Prompt,
+        translation: Translation,
     ) -> None:
         self.usage: Usage | None = None
         self.done = False
@@ -148,7 +146,7 @@ class TranslatedStream:
         self.error: ProviderError | None = None
         self.collector = collector
         self.on_ended: Callable[[], None] | None = None
-        self.prompt = prompt
+        self.translation = translation
         self._reader = reader
         self._writer = writer
         self._names = names

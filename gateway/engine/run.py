@@ -171,6 +171,8 @@ class Engine:
             if isinstance(watcher, TranslatedStream):
                 stream.before_end(partial(self._keep, attempt, watcher))
             await stream.open(run.needs)
+            if isinstance(watcher, TranslatedStream):
+                translating.warn(run, watcher.translation.notes.warnings)
             return stream
         if not outgoing.watched and answer.content_type != _JSON:
             return ByteStream(answer, attempt)
@@ -204,8 +206,10 @@ class Engine:
         return await translating.plan(run, model, target, original, wire, self._opaque)
 
     async def _keep(self, attempt: Attempt, stream: TranslatedStream) -> None:
+        run, about = attempt.run, stream.translation
+        translating.warn(run, about.notes.warnings)
         said = stream.collector.answer()
-        await translating.keep(attempt.run, attempt.target, said, stream.prompt, self._opaque)
+        await translating.keep(run, attempt.target, said, about.prompt, self._opaque)
 
     def _attempt_cells(self, run: Run, target: Target) -> AttemptCells:
         name = (target.account.name, target.model, run.endpoint)

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.test_formats import THOUGHT, behind, body_of, message
 from tests.support.codex import CODEX
 from tests.support.grammar_responses import breaches, events_in
-from tests.support.scripted_upstream import Request, ok
+from tests.support.scripted_upstream import Request, ok, until
 
 Json = dict[str, Any]
 PATCH = '*** Begin Patch\n+ "a"\n*** End Patch'
@@ -160,3 +160,24 @@ async def test_sealed_thoughts_before_words_alone_come_back_too(
 
     assert "It is cold." in first.text
     assert body_of(asked[1])["messages"][1] == {"role": "assistant", "content": [*content]}
+
+
+async def test_what_a_stream_could_not_tell_is_said_at_its_head_or_in_the_log(
+    tmp_path: Path,
+) -> None:
+    told = event("odd_thing", held=1)
+    head, mark, rest = claude({"type": "text", "text": "Hi"}, stop="end_turn").partition(
+        b"event: content_block_start"
+    )
+
+    def answered(body: bytes) -> bytes:
+        lines = b"content-type: text/event-stream\r\nconnection: close\r\n"
+        return b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n" + body.partition(b"\r\n\r\n")[2]
+
+    early = answered(head + told + mark + rest)
+    async with behind(tmp_path, "anthropic", lambda _: early) as (gateway, _):
+        asking: Json = {"model": "m", "messages": [_user("Hi")], "stream": True}
+        answer = await gateway.client.post("/v1/chat/completions", json=asking)
+        assert "Hi" in answer.text
+        assert "odd_thing" in answer.headers["x-gateway-warnings"]
+        await until(lambda: any("odd_thing" in str(line) for line in gateway.records()))

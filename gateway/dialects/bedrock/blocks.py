@@ -15,6 +15,7 @@ from gateway.dialects.bedrock.answers import (
     read_citation,
     redacted,
 )
+from gateway.dialects.unknown import unknown
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class _Open:
     head: dict[str, Any] = field(default_factory=dict[str, Any])
     held: list[Any] = field(default_factory=list[Any])
     signature: str = ""
+    odd: list[str] = field(default_factory=list[str])
 
 
 class Blocks:
@@ -39,8 +41,8 @@ class Blocks:
         self._next = 0
         self.has_calls = False
 
-    def start(self, index: int, start: wire.BlockStart, events: list[Event]) -> None:
-        """Begin a block of which the provider says what it is."""
+    def start(self, index: int, start: wire.BlockStart, events: list[Event]) -> bool:
+        """Begin a block of which the provider says what it is; tell whether that is known here."""
         self.stop(index, events)
         block = self._open[index] = _Open()
         call = start.tool_use
@@ -53,9 +55,12 @@ class Blocks:
             block.kind, block.head = "toolResult", dict(start.tool_result)
         elif start.image is not None:
             block.kind, block.head = "image", dict(start.image)
+        else:
+            return False
+        return True
 
-    def grow(self, index: int, delta: wire.BlockDelta, events: list[Event]) -> None:
-        """Add a piece; a text that stays empty never becomes a part (B102)."""
+    def grow(self, index: int, delta: wire.BlockDelta, events: list[Event]) -> bool:
+        """Add a piece; a text that stays empty never becomes a part (B102). Tell whether its kind is known."""
         block = self._open.get(index)
         if block is None:
             block = self._open[index] = _Open()
@@ -74,6 +79,22 @@ class Blocks:
         elif delta.image is not None:
             block.kind = block.kind or "image"
             block.head.update(delta.image)
+        else:
+            return False
+        return True
+
+    def odd(self, index: int, kind: str) -> None:
+        """Take note of something in a block that is not known here: it is told when the block ends."""
+        block = self._open.get(index)
+        if block is None:
+            block = self._open[index] = _Open()
+        if kind and kind not in block.odd:
+            block.odd.append(kind)
+
+    def tell(self, part: Part, events: list[Event]) -> None:
+        """Tell a part that is whole as it stands."""
+        events += (PartBegan(0, self._next, part), PartEnded(0, self._next))
+        self._next += 1
 
     def stop(self, index: int, events: list[Event]) -> None:
         """End a block; no effect on one that never began."""
@@ -82,12 +103,13 @@ class Blocks:
             return
         if block.kind:
             self._begin(block, _held_part(block), events)
-        if block.part is None:
-            return
-        if block.signature:
-            events.append(Sealed(0, block.at, block.signature, SEALER))
-        events.append(PartEnded(0, block.at))
-        self.has_calls = self.has_calls or isinstance(block.part, ToolCall)
+        if block.part is not None:
+            if block.signature:
+                events.append(Sealed(0, block.at, block.signature, SEALER))
+            events.append(PartEnded(0, block.at))
+            self.has_calls = self.has_calls or isinstance(block.part, ToolCall)
+        for kind in block.odd:
+            self.tell(unknown(kind), events)
 
     def stop_all(self, events: list[Event]) -> None:
         """End what the provider left open."""

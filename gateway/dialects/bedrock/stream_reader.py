@@ -9,6 +9,12 @@ from gateway.dialects.bedrock.blocks import Blocks
 from gateway.dialects.bedrock.endings import fault_of, finish_of, stop_sequence_of, usage_of
 from gateway.dialects.bedrock.errors import read_frame_error
 from gateway.dialects.bedrock.frames import Frame, FrameBuffer
+from gateway.dialects.unknown import first_unknown, unknown
+
+_EMPTY = frozenset({b"", b"{}"})
+_KNOWN = frozenset(wire.BlockStart.__struct_encode_fields__) | frozenset(
+    wire.BlockDelta.__struct_encode_fields__
+)
 
 
 class ConverseReader:
@@ -78,18 +84,23 @@ class ConverseReader:
         match frame.header(":event-type"):
             case "contentBlockDelta":
                 grown = wire.read_grown(payload)
-                self._blocks.grow(grown.content_block_index, grown.delta, events)
+                if not self._blocks.grow(grown.content_block_index, grown.delta, events):
+                    self._blocks.odd(grown.content_block_index, _member(payload, "delta"))
             case "contentBlockStart":
                 started = wire.read_started(payload)
-                self._blocks.start(started.content_block_index, started.start, events)
+                if not self._blocks.start(started.content_block_index, started.start, events):
+                    self._blocks.odd(started.content_block_index, _member(payload, "start"))
             case "contentBlockStop":
                 self._blocks.stop(wire.read_stopped(payload).content_block_index, events)
             case "messageStop":
                 self._finish(wire.read_finish(payload), events)
             case "metadata":
                 self._close(wire.read_metadata(payload), events)
-            case _:
+            case "messageStart":
                 pass
+            case kind:
+                if payload.strip() not in _EMPTY:
+                    self._blocks.tell(unknown(kind), events)
 
     def _finish(self, said: wire.Finish, events: list[Event]) -> None:
         self._blocks.stop_all(events)
@@ -108,3 +119,9 @@ class ConverseReader:
         if self._finished:
             self._ended = True
             events.append(Ended(said.bag()))
+
+
+def _member(payload: bytes, name: str) -> str:
+    """Return what a beginning or a piece of a block holds, where it is none of the known kinds; "" for nothing."""
+    held = codec.as_object((codec.as_object(codec.decode(payload)) or {}).get(name)) or {}
+    return first_unknown(held, _KNOWN)

@@ -6,13 +6,13 @@ from typing import Any, cast
 from gateway.core import codec
 from gateway.core.answer import Answer, Choice
 from gateway.core.errors import UpstreamError
-from gateway.core.message import Audio, Image, Part, Refusal, Text, Thinking, ToolCall
+from gateway.core.message import Audio, Image, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
 from gateway.dialects.chat.citations import citations_of, sources_of
 from gateway.dialects.chat.data_url import is_data, split_data
 from gateway.dialects.chat.finishes import finish_for
-from gateway.dialects.chat.reasoning import in_order, thinking_of, with_plain
+from gateway.dialects.chat.reasoning import pieces_of, thinking_of, with_plain
 from gateway.dialects.chat.seal import seal_of
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_usage import usage_of
@@ -135,15 +135,17 @@ def joined_parts(content: object) -> Iterator[Part]:
     """Yield what a content that is a list holds, neighbours of one kind joined (Mistral)."""
     texts: list[str] = []
     kind: type[Text | Thinking] = Text
-    for text, thought in in_order(content):
-        if not text and not thought:
+    for part in pieces_of(content):
+        if not isinstance(part, Opaque) and not part.text:
             continue
-        new = Text if text else Thinking
-        if new is not kind and texts:
+        if type(part) is not kind and texts:
             yield kind("".join(texts))
             texts = []
-        kind = new
-        texts.append(text or thought)
+        if isinstance(part, Opaque):
+            yield part
+        else:
+            kind = type(part)
+            texts.append(part.text)
     if texts:
         yield kind("".join(texts))
 

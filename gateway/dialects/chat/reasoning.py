@@ -1,10 +1,11 @@
 """Reasoning in messages: `reasoning_content`, and sealed in `reasoning_details` (K32)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from gateway.core import codec
-from gateway.core.message import Thinking
+from gateway.core.message import Opaque, Text, Thinking
+from gateway.dialects.unknown import unknown
 
 MAKERS = frozenset({"anthropic", "bedrock", "gemini", "openai"})
 """Whose seals stand in `reasoning_details` under their own name; all others are OpenRouter's own entries."""
@@ -156,21 +157,35 @@ def told_in_parts(content: object) -> tuple[str, str]:
     """Return text and thinking of a content that is a list of parts (Mistral); others are no words."""
     texts: list[str] = []
     thoughts: list[str] = []
-    for text, thought in in_order(content):
-        texts.append(text)
-        thoughts.append(thought)
+    for part in pieces_of(content):
+        match part:
+            case Text(text):
+                texts.append(text)
+            case Thinking(text):
+                thoughts.append(text)
+            case _:
+                pass
     return "".join(texts), "".join(thoughts)
 
 
-def in_order(content: object) -> Iterable[tuple[str, str]]:
-    """Yield text or thinking of each part of a content that is a list."""
+def pieces_of(content: object) -> Iterator[Text | Thinking | Opaque]:
+    """Yield the parts of a content that is a list, in order; what is neither words nor thinking as unknown."""
     if not isinstance(content, list):
         return
     for part in map(codec.as_object, cast("list[object]", content)):
         if part is None:
             continue
         if part.get("type") == "thinking":
-            inner = part.get("thinking")
-            yield "", inner if isinstance(inner, str) else told_in_parts(inner)[0]
+            yield from _thought(part.get("thinking"))
         elif isinstance(part.get("text"), str):
-            yield part["text"], ""
+            yield Text(part["text"])
+        else:
+            yield unknown(part.get("type"), part)
+
+
+def _thought(inner: object) -> Iterator[Thinking | Opaque]:
+    if isinstance(inner, str):
+        yield Thinking(inner)
+        return
+    for part in pieces_of(inner):
+        yield Thinking(part.text) if isinstance(part, Text) else part

@@ -13,11 +13,11 @@ from gateway.core.answer import (
     Sealed,
     Weighed,
 )
-from gateway.core.message import Citation, Part, Refusal, Text, Thinking, ToolCall
+from gateway.core.message import Citation, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from gateway.dialects.chat.answers_in import audio_in, images_in, text_in, unusable, weights_in
 from gateway.dialects.chat.citations import citations_of
 from gateway.dialects.chat.finishes import finish_of
-from gateway.dialects.chat.reasoning import in_order, is_sealed, thinking_of
+from gateway.dialects.chat.reasoning import is_sealed, pieces_of, thinking_of
 from gateway.dialects.chat.stream_calls import Calls, Fragment
 
 _Spoken = type[Text] | type[Thinking] | type[Refusal]
@@ -93,9 +93,7 @@ class StreamChoice:
         if isinstance(content, str):
             self._say(Text, content)
         elif content is not None:
-            for text, thought in in_order(content):
-                self._say(Thinking, thought)
-                self._say(Text, text)
+            self._say_pieces(content)
         if get("annotations"):
             self._cite(citations_of(get("annotations")))
         if get("images"):
@@ -111,6 +109,14 @@ class StreamChoice:
         legacy = codec.as_object(get("function_call"))
         if legacy is not None and not calls:
             self._call(Fragment({"index": -1, "function": legacy}))
+
+    def _say_pieces(self, content: object) -> None:
+        for part in pieces_of(content):
+            if isinstance(part, Opaque):
+                self._hush()
+                self._whole(part)
+            else:
+                self._say(type(part), part.text)
 
     def _begin(self, part: Part) -> int:
         at = self._next

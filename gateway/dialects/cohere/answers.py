@@ -10,6 +10,7 @@ from gateway.core.message import Citation, Part, Text, Thinking, ToolCall
 from gateway.dialects.base import AnswerIsError, ProviderError, Redactor
 from gateway.dialects.cohere.counts import usage_of
 from gateway.dialects.openai_errors import read_error
+from gateway.dialects.unknown import unknown
 
 NAME = "cohere_v2"
 _FINISHES: dict[str, Finish] = {
@@ -93,11 +94,14 @@ def _parts(said: _Said) -> tuple[Part, ...]:
     """Return thinking, plan, text and calls in the order in which a stream tells them."""
     thoughts: list[Part] = []
     texts: list[Text] = []
+    others: list[Part] = []
     for block in said.content or ():
         if block.type == "thinking":
             thoughts.append(Thinking(block.thinking or ""))
-        else:
+        elif block.type == "text":
             texts.append(Text(block.text or ""))
+        else:
+            others.append(unknown(block.type))
     plan = [Text(said.tool_plan)] if said.tool_plan else []
     first = len(thoughts)
     for cited in objects(said.citations):
@@ -110,7 +114,7 @@ def _parts(said: _Said) -> tuple[Part, ...]:
         ToolCall(call.id, call.function.name, call.function.arguments or "")
         for call in said.tool_calls or ()
     ]
-    return (*thoughts, *plan, *texts, *calls)
+    return (*thoughts, *plan, *texts, *others, *calls)
 
 
 def _cite(texts: list[Text], at: int, cited: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from gateway.core.answer import (
     Weighed,
 )
 from gateway.core.errors import UpstreamError
-from gateway.core.message import Text, Thinking, ToolCall
+from gateway.core.message import Opaque, Text, Thinking, ToolCall
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.cohere.answers import (
     FAILURES,
@@ -30,8 +30,11 @@ from gateway.dialects.cohere.answers import (
 from gateway.dialects.cohere.counts import usage_of
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.unknown import unknown
 
 _DONE = b"[DONE]"
+_SILENT = frozenset({"message-start", "citation-end", "debug"})
+"""Events that hold nothing of the answer."""
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
 
@@ -97,6 +100,7 @@ class CohereReader:
         "_out",
         "_secrets",
         "_text",
+        "_unknown",
         "broken",
         "error",
         "frames",
@@ -120,6 +124,7 @@ class CohereReader:
         self._open: dict[_Key, int] = {}
         self._text: int | None = None
         self._calls: dict[int, list[str]] = {}
+        self._unknown: list[str | None] = []
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that are complete."""
@@ -199,14 +204,27 @@ class CohereReader:
                 self._cite(message.citations)
             case "message-end":
                 self._end(delta)
+            case kind if kind not in _SILENT:
+                self._tell_unknown(kind)
             case _:
                 pass
 
+    def _tell_unknown(self, kind: str | None) -> None:
+        """Tell a part that is not known here, once for each kind."""
+        if kind in self._unknown:
+            return
+        self._unknown.append(kind)
+        self._begin((f"unknown {kind}", 0), unknown(kind))
+        self._close_all()
+
     def _content(self, frame: _Frame, key: _Key, content: _Content | list[Any] | None) -> None:
         said = content if isinstance(content, _Content) else _Content()
+        if said.type not in {None, "text", "thinking"}:
+            self._tell_unknown(said.type)
+            return
         thinks = said.type == "thinking" or (said.type is None and said.thinking is not None)
         text = (said.thinking if thinks else said.text) or ""
-        if frame.type == "content-start" or key not in self._open:
+        if frame.type == "content-start" or (text and key not in self._open):
             self._begin(key, Thinking(text) if thinks else Text(text))
         elif text:
             self._out.append(Delta(0, self._open[key], text))
@@ -242,7 +260,7 @@ class CohereReader:
         if self._text is not None:
             self._out += (Cited(0, self._text, citation(cited)) for cited in objects(said))
 
-    def _begin(self, key: _Key, part: Text | Thinking | ToolCall) -> None:
+    def _begin(self, key: _Key, part: Text | Thinking | ToolCall | Opaque) -> None:
         """Open a part; only calls may overlap."""
         if isinstance(part, ToolCall):
             self._close(key)

@@ -19,6 +19,8 @@ def fit_thinking(part: Thinking, place: Place, grammar: Grammar, notes: Notes) -
     if grammar.open_thinking and part.text:
         if not sealed and not part.maker:
             return part
+        if sealed:
+            notes.lost("seal_removed", place())
         return codec.replace(part, signature="", redacted="", maker="", id="")
     notes.lost("thinking_dropped", place())
     return None

@@ -35,6 +35,7 @@ from gateway.core.usage import Usage
 from gateway.dialects.gemini.grounding import Sources
 from gateway.dialects.gemini.parts import FORMATS
 from gateway.dialects.gemini.wire import Candidate, Response
+from gateway.dialects.unknown import first_unknown
 
 ORIGIN = "gemini"
 MADE_UP = "call_"
@@ -48,6 +49,7 @@ _ENDS: dict[str, Finish] = {
 }
 """Every other reason says that the provider stopped, blocked or could not use what the model wrote (K35)."""
 _OWN_ITEMS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+_BESIDE = frozenset({"thought", "thoughtSignature"})
 _BLOCKED: Finish = "content_filter"
 
 
@@ -177,8 +179,8 @@ class _Choice:
         data = codec.as_object(part.get("inlineData"))
         if data is not None:
             self._whole(_medium(part, data, seal), events)
-        elif part.keys() - {"thought", "thoughtSignature"}:
-            self._whole(Opaque(ORIGIN, "part", part), events)
+        elif part.keys() - _BESIDE:
+            self._whole(Opaque(ORIGIN, first_unknown(part, _BESIDE) or "part", part), events)
         elif seal:
             self._say("", seal, events, is_thought=True)
 

@@ -1,6 +1,6 @@
 """Reads bare events of a Messages stream; what carries them is taken off before (server-sent events, frames)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.core import codec
@@ -17,7 +17,7 @@ from gateway.core.answer import (
     Sealed,
 )
 from gateway.core.errors import InputError
-from gateway.core.message import Part, Refusal, Text, Thinking, ToolCall
+from gateway.core.message import Opaque, Part, Refusal, Text, Thinking, ToolCall
 from gateway.dialects.base import ProviderError, Redactor
 from gateway.dialects.messages.answer_in import bag_of, refusal_words
 from gateway.dialects.messages.blocks_in import read_block, read_citation
@@ -26,11 +26,15 @@ from gateway.dialects.messages.events import BROKEN
 from gateway.dialects.messages.finishes import read_finish
 from gateway.dialects.messages.seal import OWN
 from gateway.dialects.messages.usage import Counts
+from gateway.dialects.unknown import first_unknown, unknown
 
 _LIVE = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 """Kinds of blocks that are told as they come; all others are told once they are whole."""
 
 
+_DELTAS = frozenset(
+    {"text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta"}
+)
 _BLANK: dict[str, dict[str, Any]] = {"text": {"text": ""}, "thinking": {"thinking": ""}}
 """What a block begins with where the provider leaves it out."""
 
@@ -68,13 +72,14 @@ _any = codec.Decoder(_Any).decode
 class _Block:
     """One block. `part` is None while the block waits to be whole; `texts` are its joined deltas."""
 
-    __slots__ = ("at", "part", "texts", "value")
+    __slots__ = ("at", "part", "texts", "unknown", "value")
 
     def __init__(self, at: int, value: dict[str, Any], part: Part | None) -> None:
         self.at = at
         self.value = value
         self.part = part
         self.texts: list[str] = []
+        self.unknown: list[Opaque] = []
 
 
 class EventReader:
@@ -145,8 +150,10 @@ class EventReader:
                 if citation is not None:
                     return [Cited(0, block.at, read_citation(citation))]
                 self.broken += 1
-            case _:
+            case _ if kind in _DELTAS:
                 self.broken += 1
+            case _:
+                block.unknown.append(unknown(kind))
         return [Delta(0, block.at, text)] if text else []
 
     def _take_odd(self, data: bytes) -> list[Event]:
@@ -177,7 +184,14 @@ class EventReader:
             case "message_stop":
                 return self._end()
             case _:
-                return []
+                return self._pass_over(told.type, data)
+
+    def _pass_over(self, kind: str, data: bytes) -> list[Event]:
+        """Return what an event of another kind tells: that there was one, where it holds something."""
+        if self._finished or not self._began or not kind:
+            return []
+        holds = first_unknown(codec.as_object(codec.decode(data)) or {}, ("type",))
+        return self._tell([unknown(kind)]) if holds else []
 
     def _begin(self, message: Mapping[str, Any]) -> list[Event]:
         """Return the beginning of the answer; once, also where the provider leaves it out."""
@@ -245,14 +259,22 @@ class EventReader:
                     block.value["input"] = text
             return self._whole(block)
         if not isinstance(part, ToolCall):
-            return [PartEnded(0, at)]
+            return [PartEnded(0, at), *self._tell(block.unknown)]
         told: list[Event] = []
         given = block.value.get("input")
         if not text and given:
             text = codec.encode(given).decode()
             told.append(Delta(0, at, text))
         self._parts.append(codec.replace(part, arguments=text))
-        return [*told, PartEnded(0, at)]
+        return [*told, PartEnded(0, at), *self._tell(block.unknown)]
+
+    def _tell(self, parts: Sequence[Part]) -> list[Event]:
+        """Return parts that are whole as they stand, behind all that has begun."""
+        told: list[Event] = []
+        for part in parts:
+            told += (PartBegan(0, self._at, part), PartEnded(0, self._at))
+            self._at += 1
+        return told
 
     def _whole(self, block: _Block) -> list[Event]:
         try:

@@ -11,6 +11,7 @@ from gateway.core.message import Part, Text, Thinking, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
 from gateway.dialects.openai_errors import read_error
+from gateway.dialects.unknown import unknown
 
 NAME = "ollama"
 _MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
@@ -36,6 +37,7 @@ class Said(codec.Struct, frozen=True):
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[Call] | None = None
+    images: Any = None
 
 
 class Line(codec.Struct):
@@ -77,6 +79,8 @@ def read_whole(body: bytes, secrets: Redactor) -> Answer:
         parts.append(Thinking(said.thinking))
     if said.content:
         parts.append(Text(said.content))
+    if said.images:
+        parts.append(unknown("images"))
     parts += map(call_of, said.tool_calls or ())
     native = line.done_reason or ""
     choice = Choice(

@@ -27,6 +27,7 @@ from gateway.dialects.ollama.answers import (
     weights,
 )
 from gateway.dialects.openai_errors import read_error
+from gateway.dialects.unknown import unknown
 
 
 class OllamaReader:
@@ -115,14 +116,16 @@ class OllamaReader:
             self._add(Thinking(said.thinking))
         if said.content:
             self._add(Text(said.content))
+        if said.images:
+            self._whole(unknown("images"))
         for call in said.tool_calls or ():
-            self._close()
             self._called = True
-            self._out += (
-                PartBegan(0, self._at, call_of(call)),
-                PartEnded(0, self._at),
-            )
-            self._at += 1
+            self._whole(call_of(call))
+
+    def _whole(self, part: Part) -> None:
+        self._close()
+        self._out += (PartBegan(0, self._at, part), PartEnded(0, self._at))
+        self._at += 1
 
     def _add(self, part: Text | Thinking) -> None:
         if self._open is type(part):

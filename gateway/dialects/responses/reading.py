@@ -25,6 +25,7 @@ from gateway.dialects.responses.script import DELTAS, DONES, KINDS
 from gateway.dialects.responses.sealed import BREAKS
 from gateway.dialects.responses.shapes import index_in, objects, text_in
 from gateway.dialects.responses.states import MAKER, ORIGIN, finish_of, native_of
+from gateway.dialects.unknown import unknown
 
 Json = Mapping[str, Any]
 _KEPT = ("service_tier",)
@@ -264,6 +265,9 @@ class EventReader:
     def _part_done(self, item: _Item, at: int, part: Json) -> None:
         kind = text_in(part, "type")
         if kind not in _EMPTY:
+            if at not in item.told:
+                self._open(item, at, unknown(kind, part), kind)
+                self._end(item, at)
             return
         if at not in item.told:
             self._open(item, at, _EMPTY[kind], kind)

@@ -137,6 +137,8 @@ def test_seals_of_another_account_are_left_out_whoever_brings_them() -> None:
     carried = history(THOUGHT, REDACTED, CALL)
     assert set(wanted(carried, CLAUDE)) == {seal_key(THOUGHT), seal_key(REDACTED)}
     assert back(kept, carried, CLAUDE) == [THOUGHT, REDACTED, CALL]
+    restore(carried, kept, "d2", notes)
+    assert any("its seal was left out" in text for text in notes.warnings)
     plain = Thinking(THOUGHT.text, extra=THOUGHT.extra)
     assert back(kept, carried, CLAUDE, "d2") == [plain, CALL]
 

@@ -223,9 +223,13 @@ def test_reasoning_that_is_not_sealed_for_the_target_is_left_out_with_a_note(
 
     assert made.messages[1].parts == (ToolCall("c", "find"),)
     assert notes.warnings[0].startswith("messages[1].content[0] (thinking)")
-    made = fit(history(part, ToolCall("c", "find")), Grammar(open_thinking=True), Notes())
+    notes = Notes()
+    made = fit(history(part, ToolCall("c", "find")), Grammar(open_thinking=True), notes)
     open_ = (Thinking(part.text),) if part.text else ()
     assert made.messages[1].parts == (*open_, ToolCall("c", "find"))
+    assert bool(notes.warnings) is bool(part.signature or part.redacted)
+    if part.signature:
+        assert "its seal was left out" in notes.warnings[0]
 
 
 @pytest.mark.bug("K32", "B108")

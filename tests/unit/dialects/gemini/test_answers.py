@@ -209,7 +209,7 @@ def test_items_of_the_providers_own_tools_are_no_calls() -> None:
     odd: Json = {"videoMetadata": {"fps": 1}}
     assert parts(code, odd) == (
         Opaque("gemini", "executableCode", code),
-        Opaque("gemini", "part", odd),
+        Opaque("gemini", "videoMetadata", odd),
     )
 
 

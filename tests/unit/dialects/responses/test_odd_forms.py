@@ -361,11 +361,12 @@ def test_pieces_of_a_summary_are_one_text() -> None:
     assert parts_of(*pieces, END) == (Thinking("One\n\nTwo!", summary=("One\n\nTwo!",)),)
 
 
-def test_parts_of_unknown_kinds_are_passed_over() -> None:
+def test_parts_of_unknown_kinds_are_told_by_their_kind() -> None:
     added = event("response.content_part.added", part={"type": "odd"}, output_index=0)
     done = event("response.content_part.done", part={"type": "odd"}, output_index=0)
 
-    assert parts_of(added, done, END) == ()
+    (part,) = parts_of(added, done, END)
+    assert part == Opaque("unknown", "odd", {"type": "odd"})
 
 
 def test_calls_that_only_their_end_tells_are_read() -> None:
