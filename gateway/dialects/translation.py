@@ -101,16 +101,21 @@ def write(
     try:
         fields = target.write_request(names.apply(fitted), facts, notes)
     except InputError as error:
-        raise _where(error, told.prompt, target, facts, grammar) from None
+        raise _where(error, told.prompt, target, facts, grammar, notes) from None
     stops = watched(prompt, grammar)
     return Written(fields, Translation(caller, target, told, names, notes, stops))
 
 
 def _where(
-    error: InputError, prompt: Prompt, target: TargetSide, facts: Facts, grammar: Grammar
+    error: InputError,
+    prompt: Prompt,
+    target: TargetSide,
+    facts: Facts,
+    grammar: Grammar,
+    notes: Notes,
 ) -> InputError:
     """Return the error of a writer with the place of the part at fault: the first that is refused by itself."""
-    for medium in media_of(prompt):
+    for medium in media_of(prompt, notes):
         alone = codec.replace(
             prompt, messages=(Message("user", (medium.part,)),), tools=(), choice=None
         )

@@ -157,7 +157,7 @@ def _write(
     side = TARGETS[wire]
     written = write(prompt, CALLERS[name], side, facts, side.grammar(facts), told, notes)
     side_path = side.path(replace(facts, tools=True) if prompt.tools else facts)
-    body, path = _finish(run, target, facts, wire, written.fields, side_path)
+    body, path = _finish(target, facts, wire, written.fields, side_path, notes)
     speaks_it = name == wire and run.passed
     headers = run.passed if speaks_it else target.account.row.headers
     return _outgoing(headers, wire, path, body)._replace(translation=written.translation)
@@ -192,7 +192,7 @@ def _embed(run: Run, target: Target, original: JsonOriginal, name: str, wire: st
     notes, side = Notes(), EMBEDDINGS[wire]
     fields, back = write_embedding(original.fields, side, name, run.asked, notes)
     facts = Facts(target.account.row.kind, name)
-    body, path = _finish(run, target, facts, wire, fields, side.path(name))
+    body, path = _finish(target, facts, wire, fields, side.path(name), notes)
     warn(run, notes.warnings)
     outgoing = _outgoing(target.account.row.headers, target.account.row.dialect, path, body)
     return outgoing._replace(translation=back)
@@ -203,7 +203,7 @@ def _rank(run: Run, target: Target, original: JsonOriginal, name: str) -> Outgoi
     fields, back = write_rerank(original.fields, row.kind, run.asked, run.request_id, notes)
     facts = Facts(row.kind, name)
     path = form_of(row.kind).path
-    body, path = _finish(run, target, facts, "openai_chat", fields, path)
+    body, path = _finish(target, facts, "openai_chat", fields, path, notes)
     warn(run, notes.warnings)
     outgoing = _outgoing(row.headers, row.dialect or "openai_chat", path, body)
     return outgoing._replace(translation=back)
@@ -215,8 +215,8 @@ def _wrap(
     notes = Notes()
     fields = wrapping.fields(original.fields, facts, run.passed, notes)
     headers = wrapping.headers(run.passed, notes) if wrapping.headers is not None else ()
+    body, path = _finish(target, facts, wire, fields, TARGETS[wire].path(facts), notes)
     warn(run, notes.warnings)
-    body, path = _finish(run, target, facts, wire, fields, TARGETS[wire].path(facts))
     return _outgoing(headers, wire, path, body)._replace(wrapping=wrapping)
 
 
@@ -246,7 +246,7 @@ def _outgoing(headers: Headers, wire: str, path: bytes, body: bytes) -> Outgoing
 
 
 def _finish(
-    run: Run, target: Target, facts: Facts, wire: str, fields: codec.Fields, side_path: bytes
+    target: Target, facts: Facts, wire: str, fields: codec.Fields, side_path: bytes, notes: Notes
 ) -> tuple[bytes, bytes]:
     """Return body and path, with the target's defaults and its provider's own names."""
     account, traits = target.account, WIRES[wire]
@@ -258,14 +258,15 @@ def _finish(
         stream=facts.stream,
     )
     _say(edited.fields, traits, stream=facts.stream)
-    warn(run, edited.warnings)
+    notes.warnings += edited.warnings
     path = account.row.target_path(account.base_path, side_path, facts.model, account.api_version)
     return codec.join(edited.fields), path
 
 
 def warn(run: Run, warnings: Sequence[str]) -> None:
     """Add what the caller has not been told yet."""
-    run.warnings.extend(each for each in warnings if each not in run.warnings)
+    known = set(run.warnings)
+    run.warnings.extend(each for each in dict.fromkeys(warnings) if each not in known)
 
 
 def _say(fields: codec.Fields, traits: Wire, *, stream: bool) -> None:

@@ -1,12 +1,16 @@
 """What only the caller's format knows of tools, messages and parts: named where its target cannot be told (K34)."""
 
+from functools import partial
+
 from gateway.core import codec
 from gateway.core.message import Bag, File, Message, Part, Prompt, Text, Tool, ToolCall, ToolResult
-from gateway.dialects.fit.places import message_at
+from gateway.dialects.fit.places import Place, Places
 from gateway.dialects.fit.spoken import word
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 
+_MOST_NAMES = 64
+_OTHERS = "(others)"
 _INNER = frozenset({"item", "legacy", "sealed", "source", "type"})
 """Members that a reader put there for its own writer; what they say is told in other ways too."""
 
@@ -18,10 +22,10 @@ def note_bags(prompt: Prompt, grammar: Grammar, notes: Notes) -> None:
     found = _Found(prompt, grammar)
     for at, tool in enumerate(prompt.tools):
         if isinstance(tool, Tool) and tool.extra:
-            found.bag(tool.extra, f"tools[{at}]")
+            found.bag(tool.extra, partial(str, f"tools[{at}]"))
     for at, message in enumerate(prompt.messages):
         if message.extra:
-            found.bag(message.extra, found.message(at))
+            found.bag(message.extra, partial(found.message, at))
         for index, part in enumerate(message.parts):
             if type(part) is not Text or part.extra or part.citations:
                 found.part(at, index, part)
@@ -33,28 +37,29 @@ def note_bags(prompt: Prompt, grammar: Grammar, notes: Notes) -> None:
 class _Found:
     """Gathers what is lost: by row and name, where it stands first and how often it stands."""
 
-    __slots__ = ("_count", "_first", "_grammar", "_prompt")
+    __slots__ = ("_count", "_first", "_grammar", "_places", "_prompt")
 
     def __init__(self, prompt: Prompt, grammar: Grammar) -> None:
         self._prompt = prompt
         self._grammar = grammar
+        self._places = Places(prompt.origin, prompt.messages)
         self._first: dict[tuple[str, str], str] = {}
         self._count: dict[tuple[str, str], int] = {}
 
-    def bag(self, extra: Bag, place: str) -> None:
+    def bag(self, extra: Bag, place: Place) -> None:
         for name, value in extra.items():
             if name not in _INNER and _says(value):
                 self._add("field_unknown", _within(name, value), place)
 
     def part(self, at: int, index: int, part: Part) -> None:
         extra: Bag = getattr(part, "extra", {})
-        origin = self._prompt.origin
+        origin, place = self._prompt.origin, partial(self._place, at, index, part)
         if extra:
-            self.bag(extra, self._place(at, index, part))
+            self.bag(extra, place)
         if isinstance(part, Text) and part.citations:
-            self._add("citation_dropped", word(origin, "citations"), self._place(at, index, part))
+            self._add("citation_dropped", word(origin, "citations"), place)
         elif isinstance(part, File) and part.name and not self._is_titled(part):
-            self._add("field_unsupported", word(origin, "title"), self._place(at, index, part))
+            self._add("field_unsupported", word(origin, "title"), place)
         elif isinstance(part, ToolResult):
             for each in part.parts:
                 self.part(at, index, each)
@@ -62,7 +67,7 @@ class _Found:
     def reasoning(self, extra: Bag) -> None:
         field = "thinking" if self._prompt.origin == "anthropic_messages" else "reasoning"
         taken = {"display"} if self._grammar.displays else set[str]()
-        self.bag({name: extra[name] for name in extra if name not in taken}, field)
+        self.bag({name: extra[name] for name in extra if name not in taken}, partial(str, field))
 
     def message(self, at: int) -> str:
         """Return the name of a message."""
@@ -71,7 +76,7 @@ class _Found:
             return "input[]"
         if origin == "anthropic_messages" and at == 0 and messages[0].role == "system":
             return "system"
-        return message_at(origin, messages, at)
+        return self._places.message(at)
 
     def tell(self, notes: Notes) -> None:
         """Note what was found."""
@@ -79,9 +84,14 @@ class _Found:
             more = self._count[row, name] - 1
             notes.lost(row, f"{place}.{name}{f' and {more} more' if more else ''}")
 
-    def _add(self, row: str, name: str, place: str) -> None:
-        self._first.setdefault((row, name), place)
-        self._count[row, name] = self._count.get((row, name), 0) + 1
+    def _add(self, row: str, name: str, place: Place) -> None:
+        """Count a loss; only so many names are told that each may be looked for."""
+        key = row, name
+        if key not in self._first:
+            if len(self._first) >= _MOST_NAMES:
+                key = row, _OTHERS
+            self._first.setdefault(key, place() if key[1] == name else "messages")
+        self._count[key] = self._count.get(key, 0) + 1
 
     def _is_titled(self, file: File) -> bool:
         titles = self._grammar.titles

@@ -6,7 +6,7 @@ from operator import is_
 
 from gateway.core import codec
 from gateway.core.message import Message, Part, Prompt, Text, ToolCall, ToolResult
-from gateway.dialects.fit.places import message_at
+from gateway.dialects.fit.places import Places
 from gateway.dialects.fit.results import Results, Turn, text_only, turns
 from gateway.dialects.fit.system import SYSTEM_ROLES, leading, marked, single
 from gateway.dialects.grammar import Grammar
@@ -84,6 +84,7 @@ class _History:
     ) -> None:
         self._prompt = prompt
         self._before = prompt.messages
+        self._places = Places(prompt.origin, prompt.messages)
         self._messages = messages
         self._grammar = grammar
         self._notes = notes
@@ -92,7 +93,7 @@ class _History:
         first = leading(self._messages)
         head = [message for message in self._messages[:first] if message.parts]
         if head and self._grammar.system == "single":
-            head = [single(head, message_at(self._prompt.origin, self._before, 0), self._notes)]
+            head = [single(head, self._places.message(0), self._notes)]
         body = self._body(first)
         self._begin(body, has_head=bool(head))
         self._end(body)
@@ -119,7 +120,7 @@ class _History:
                 return None
             if self._grammar.system == "inline":
                 return message
-            self._notes.lost("system_moved", message_at(self._prompt.origin, self._before, at))
+            self._notes.lost("system_moved", self._places.message(at))
             return marked(message) if message.parts else None
         if message.parts:
             return message
@@ -130,12 +131,8 @@ class _History:
 
     def _in_turns(self, listed: Sequence[Message | None], first: int) -> list[Message]:
         """Return the history with the results of each turn behind its calls, checked and ordered."""
-        results = Results(
-            self._prompt.origin,
-            self._before,
-            self._notes,
-            complete=self._grammar.results_complete,
-        )
+        complete = self._grammar.results_complete
+        results = Results(self._places, self._notes, complete=complete)
         body: list[Message] = []
         for turn in turns(listed, first):
             body += self._said(turn)
@@ -191,7 +188,7 @@ class _History:
             return message
         if self._grammar.alternates and self._says_more(at):
             return None
-        self._notes.lost("text_filled", message_at(self._prompt.origin, self._before, at))
+        self._notes.lost("text_filled", self._places.message(at))
         return codec.replace(message, parts=(Text(EMPTY_USER),))
 
     def _says_more(self, at: int) -> bool:

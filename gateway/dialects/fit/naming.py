@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gateway.core.errors import InputError
 from gateway.core.message import Audio, File, Image, Part, Prompt, ToolResult
-from gateway.dialects.fit.places import part_at, result_part_at
+from gateway.dialects.fit.places import Places
+from gateway.dialects.losses import Notes
 
 _Media = Image | File | Audio
 _MOST_PARTS = 64
@@ -24,6 +25,8 @@ _SAME: tuple[tuple[str, ...], ...] = (
     ("reasoning.summary", "thinking.display"),
 )  # fmt: skip
 """Names of one setting in the formats, and what writers call it; a name with blanks is nobody's field."""
+_DROPPED = "dropped "
+"""How warnings of a provider's own names begin."""
 _LEAD = re.compile(r"messages\[\d+\](?:\.content(?:\[\d+\])?)?")
 
 
@@ -32,6 +35,8 @@ def in_words(fields: Collection[str], text: str) -> str:
 
     `fields` are the names of the top-level fields that the caller sent.
     """
+    if text.startswith(_DROPPED):
+        return _DROPPED + in_words(fields, text[len(_DROPPED) :])
     what, colon, rest = text.partition(": ")
     if not colon or what.partition(".")[0] in fields:
         return text
@@ -56,9 +61,10 @@ class Medium:
     place: str
 
 
-def media_of(prompt: Prompt) -> Iterator[Medium]:
+def media_of(prompt: Prompt, notes: Notes) -> Iterator[Medium]:
     """Yield the media of a request in order, at most so many that each may be looked at."""
     count = 0
+    places = Places(prompt.origin, prompt.messages)
     for at, message in enumerate(prompt.messages):
         for index, part in enumerate(message.parts):
             inner = part.parts if isinstance(part, ToolResult) else (part,)
@@ -70,9 +76,10 @@ def media_of(prompt: Prompt) -> Iterator[Medium]:
                     return
                 kind = type(each).__name__.lower()
                 if part is each:
-                    place = part_at(prompt.origin, prompt.messages, at, index, kind)
+                    place = places.part(at, index, kind, notes.item_of(each))
                 else:
-                    place = result_part_at(prompt.origin, prompt.messages, at, index, deeper, kind)
+                    item = notes.item_of(each)
+                    place = places.result_part(at, index, deeper, kind, item)
                 yield Medium(each, place)
 
 

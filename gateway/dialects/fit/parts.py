@@ -21,7 +21,7 @@ from gateway.core.message import (
 )
 from gateway.dialects.fit.arguments import fit_arguments
 from gateway.dialects.fit.media import Fetched, check_id, fit_audio, fit_file, fit_image
-from gateway.dialects.fit.places import Place, call_at, message_at, part_at, result_part_at
+from gateway.dialects.fit.places import Place, Places
 from gateway.dialects.fit.thinking import fit_thinking, unsealed
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes, refuse
@@ -29,9 +29,6 @@ from gateway.dialects.losses import Notes, refuse
 NO_OUTPUT = "(no output)"
 """What a result says that holds nothing, where a text may not be empty."""
 
-
-_MOST_PLACES = 64
-"""How many losses are told by their places: each takes a look at the whole history before it."""
 _OF_TOOLS = ("tool_use", "tool_result")
 """How the kinds of items end that are calls of a provider's own tools, or their results."""
 
@@ -44,7 +41,7 @@ def is_blank(text: str) -> bool:
 class PartFitter:
     """Fits the parts of one prompt. `marks` counts the cache marks that are left."""
 
-    __slots__ = ("_fetched", "_grammar", "_inside", "_notes", "_prompt", "marks")
+    __slots__ = ("_fetched", "_grammar", "_inside", "_notes", "_places", "_prompt", "marks")
 
     def __init__(self, prompt: Prompt, grammar: Grammar, notes: Notes, fetched: Fetched) -> None:
         self._prompt = prompt
@@ -52,6 +49,7 @@ class PartFitter:
         self._notes = notes
         self._fetched = fetched
         self._inside: int | None = None
+        self._places = Places(prompt.origin, prompt.messages)
         self.marks = 0
 
     def messages(self) -> Sequence[Message]:
@@ -182,17 +180,14 @@ class PartFitter:
             self.marks += last.cache is None
             before[-1] = codec.replace(last, cache=last.cache or mark)
         else:
-            place = message_at(self._prompt.origin, self._prompt.messages, at)
-            self._notes.lost("cache_dropped", place)
+            self._notes.lost("cache_dropped", self._places.message(at))
 
     def _place(self, at: int, index: int, part: Part, kind: str = "") -> Place:
         kind = kind or type(part).__name__.lower()
-        if len(self._notes.warnings) > _MOST_PLACES:
-            return partial(str, f"messages ({kind})")
-        origin, messages = self._prompt.origin, self._prompt.messages
+        item = self._notes.item_of(part)
         if self._inside is not None:
-            return partial(result_part_at, origin, messages, at, self._inside, index, kind)
-        return partial(part_at, origin, messages, at, index, kind)
+            return partial(self._places.result_part, at, self._inside, index, kind, item)
+        return partial(self._places.part, at, index, kind, item)
 
     def _named(self, at: int, call_id: str) -> Place:
-        return partial(call_at, self._prompt.origin, self._prompt.messages, at, call_id)
+        return partial(self._places.call, at, call_id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.core.message import Message, Part, Text, ToolCall, ToolResult
-from gateway.dialects.fit.places import call_at
+from gateway.dialects.fit.places import Places
 from gateway.dialects.losses import Notes, refuse
 
 MISSING = "No result of this tool call is known."
@@ -44,11 +44,8 @@ def turns(messages: Sequence[Message | None], first: int) -> Iterator[Turn]:
 class Results:
     """Checks and orders the results of one prompt's turns."""
 
-    def __init__(
-        self, origin: str, messages: Sequence[Message], notes: Notes, *, complete: bool
-    ) -> None:
-        self._origin = origin
-        self._messages = messages
+    def __init__(self, places: Places, notes: Notes, *, complete: bool) -> None:
+        self._places = places
         self._notes = notes
         self._complete = complete
 
@@ -67,9 +64,7 @@ class Results:
             if result is not None:
                 parts.append(result)
             elif self._complete:
-                self._notes.lost(
-                    "result_missing", call_at(self._origin, self._messages, at, call.id)
-                )
+                self._notes.lost("result_missing", self._places.call(at, call.id))
                 parts.append(_error(call))
         if not parts:
             return None
@@ -101,7 +96,7 @@ class Results:
         return found
 
     def _refused(self, row: str, at: int, call_id: str) -> InputError:
-        place = call_at(self._origin, self._messages, at, call_id)
+        place = self._places.call(at, call_id)
         return refuse(row, place, param=place.partition(" ")[0])
 
 

@@ -36,7 +36,7 @@ _CALLERS_OWN = ("_output", "mcp_approval_response", "additional_tools")
 class ItemReader:
     """Reads the items of one request in order."""
 
-    __slots__ = ("_notes", "_parts", "_rest", "_role", "messages")
+    __slots__ = ("_item", "_notes", "_parts", "_rest", "_role", "messages")
 
     def __init__(self, notes: Notes) -> None:
         self.messages: list[Message] = []
@@ -44,10 +44,12 @@ class ItemReader:
         self._role: Role = "user"
         self._parts: list[Part] = []
         self._rest: Json = {}
+        self._item = ""
 
     def read(self, value: object, at: str) -> None:
         """Read the next item; raises InputError with the path of what is not valid."""
         item = an_object(value, at)
+        self._item = at
         kind = item.get("type")
         if kind is None and "role" in item:
             kind = "message"
@@ -72,9 +74,19 @@ class ItemReader:
         if role != self._role:
             self.flush()
             self._role = role
+        for part in parts:
+            self._stands(part, "")
         self._parts.extend(parts)
         if role == "user":
             self.flush()
+
+    def _stands(self, part: Part, inside: str) -> None:
+        """Remember where a part stands that may be lost; texts are not."""
+        if isinstance(part, ToolResult):
+            for place, each in enumerate(part.parts):
+                self._stands(each, f".output[{place}]")
+        elif not isinstance(part, Text | ToolCall):
+            self._notes.stands_in(part, f"{self._item}{inside}")
 
     def message(self, item: Json, at: str) -> None:
         """Read a message of anyone."""
@@ -92,6 +104,8 @@ class ItemReader:
         self.flush()
         parts = content_of(item.get("content"), f"{at}.content", ASKED)
         extra = rest_of(item, _MESSAGE)
+        for place, part in enumerate(parts):
+            self._stands(part, f".content[{place}]")
         self.messages.append(Message(_ROLES[role], parts, extra=extra))
 
     def call(self, item: Json, at: str) -> None:

@@ -1,10 +1,11 @@
 """Warnings and errors name fields and places as the caller wrote them, whatever a history was read into (K33)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gateway.core import codec
+from gateway.core import clock, codec
 from gateway.core.errors import InputError
 from gateway.dialects.fit.naming import in_words
 from gateway.dialects.fit.prompt import fit
@@ -104,6 +105,8 @@ def test_results_of_tools_that_failed_are_named_by_their_call() -> None:
         ({"max_tokens"}, "seed: x", "seed: x"),
         (set[str](), "user: x", "user: x"),
         ({"user"}, "no name", "no name"),
+        ({"metadata"}, "dropped user: x", "dropped metadata.user_id: x"),
+        ({"user"}, "dropped user: x", "dropped user: x"),
     ],
 )
 def test_fields_have_the_names_that_the_caller_gave_them(
@@ -112,10 +115,107 @@ def test_fields_have_the_names_that_the_caller_gave_them(
     assert in_words(fields, text) == told
 
 
-def test_a_long_history_that_loses_much_is_fitted_in_time_that_grows_with_its_length() -> None:
-    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    turn = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [thought, TEXT]}]
-    notes = written("gemini", {"max_tokens": 9, "messages": [*(turn * 500), turn[0]]})
+INPUT_PICTURE: Json = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
 
-    assert len(notes.warnings) < 100
-    assert notes.warnings[0].startswith("messages[1].content[0] (thinking): ")
+
+def test_items_of_responses_are_named_by_their_index() -> None:
+    thought: Json = {"type": "reasoning", "id": "rs_1", "summary": []}
+    thought["encrypted_content"] = "seal"
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    own = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    said: list[Json] = [{"role": "user", "content": "Hi"}, thought, own, call]
+    said.append({"type": "function_call_output", "call_id": "c", "output": "x"})
+    notes = written("gemini", {"input": said}, "openai_responses")
+
+    places = [note.partition(": ")[0] for note in notes.warnings]
+    assert places[:2] == ["input[1] (reasoning)", "input[2] (web_search_call)"]
+
+
+@pytest.mark.parametrize(
+    ("item", "place"),
+    [
+        (
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}, INPUT_PICTURE]},
+            "content",
+        ),
+        ({"type": "function_call_output", "call_id": "c", "output": [INPUT_PICTURE]}, "output"),
+    ],
+)
+def test_pictures_of_responses_are_named_by_item_and_index(item: Json, place: str) -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    fields = {"input": codec.raw([{"role": "user", "content": "Hi"}, call, item])}
+    notes = Notes()
+    prompt = CALLERS["openai_responses"].read_request(fields, notes)
+
+    with pytest.raises(InputError) as caught:
+        fit(prompt, NO_PICTURES, notes)
+
+    at = 1 if place == "content" else 0
+    assert caught.value.message.startswith(f"input[2].{place}[{at}] (input_image): ")
+    assert caught.value.param == f"input[2].{place}[{at}]"
+
+
+def _thoughts(count: int) -> tuple[str, Json]:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "gw1.gemini.s"}
+    turn = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [thought, TEXT]}]
+    return "anthropic_messages", {"max_tokens": 9, "messages": turn * count}
+
+
+def _reasoning(count: int) -> tuple[str, Json]:
+    thought: Json = {"type": "reasoning", "summary": [], "encrypted_content": "seal"}
+    said: list[Json] = [{"role": "user", "content": "Hi"}, thought]
+    said.append({"role": "assistant", "content": "Yes"})
+    return "openai_responses", {"input": said * count}
+
+
+def _unanswered(count: int) -> tuple[str, Json]:
+    said: list[Json] = []
+    for at in range(count):
+        function = {"name": "f", "arguments": "{}"}
+        call = {"id": f"call_{at}", "type": "function", "function": function}
+        said += [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [call]}]
+    return "openai_chat", {"messages": said}
+
+
+def _members(count: int) -> tuple[str, Json]:
+    calls = [
+        {
+            "id": f"c{at}",
+            "type": "function",
+            "function": {"name": "f", "arguments": "{}"},
+            f"x{at}": 1,
+        }
+        for at in range(count)
+    ]
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": calls}]
+    results = [{"role": "tool", "tool_call_id": f"c{at}", "content": "x"} for at in range(count)]
+    return "openai_chat", {"messages": [*said, *results]}
+
+
+def _systems(count: int) -> tuple[str, Json]:
+    turn = [{"role": "user", "content": "Hi"}, {"role": "system", "content": "Now"}]
+    return "openai_chat", {"messages": turn * count}
+
+
+@pytest.mark.bug("K38")
+@pytest.mark.parametrize("lossy", [_thoughts, _reasoning, _unanswered, _members, _systems])
+def test_what_a_long_history_loses_is_named_in_time_that_grows_with_its_length(
+    lossy: Callable[[int], tuple[str, Json]],
+) -> None:
+    def cost(count: int) -> float:
+        caller, body = lossy(count)
+        return min(_timed(caller, body) for _ in range(2))
+
+    small, large = cost(250), cost(2000)
+    caller, body = lossy(500)
+    notes = written("bedrock_converse", body, caller)
+
+    assert large < small * 30  # eight times the length; what looks back each time takes sixty-four
+    assert 2 < len(notes.warnings) < 100
+    assert any(note.startswith(("and others: ", "messages.(others)")) for note in notes.warnings)
+
+
+def _timed(caller: str, body: Json) -> float:
+    began = clock.monotonic()
+    written("bedrock_converse", body, caller)
+    return clock.monotonic() - began
