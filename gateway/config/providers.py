@@ -160,7 +160,9 @@ class Provider(Block):
         "https alone, never from private networks, 8 MB and 5 s at the most.",
     )
     max_event_bytes: Count = Field(
-        default=1_048_576, description="Largest single event of a stream."
+        default=16_777_216,
+        description="Largest single event of a stream: pictures that a model makes come in one. "
+        "What all streams of a provider hold of events above 1 MiB is 128 MiB at the most.",
     )
     api_version: Text | None = Field(default=None, description="API version (Azure).")
     organization: Text | None = Field(

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from gateway.core.errors import GatewayError, UpstreamError
 from gateway.core.reply import Whole
 from gateway.core.usage import Usage
+from gateway.dialects.room import Room
 
 Redactor = Callable[[str], str]
 """Takes known secrets out of a text."""
@@ -53,15 +54,16 @@ class StreamRules:
     `hide_usage`: the client did not ask for the usage chunk. `done_required`: this provider always sends its
     terminator, so a stream without it was cut. `secrets` filters what a provider says in an error.
     `reasoning_outside`: it counts reasoning tokens beside the output. `content_lists`: its contents may be lists of
-    thinking and text parts, which are made texts.
+    thinking and text parts, which are made texts. `room`: what all streams of one account may hold of large events.
     """
 
     hide_usage: bool
     done_required: bool
-    max_event_bytes: int = 1 << 20
+    max_event_bytes: int = 16 << 20
     secrets: Redactor = unredacted
     reasoning_outside: bool = False
     content_lists: bool = False
+    room: Room = field(default_factory=Room)
 
 
 class Watcher(Protocol):

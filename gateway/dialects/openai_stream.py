@@ -125,7 +125,7 @@ class StreamWatcher:
         self.real = False
         self._rules = rules
         self._finishes = finishes
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._started = False
         self._quick = False
         counts_finishes = finishes and not rules.done_required

@@ -2,7 +2,7 @@
 
 import re
 
-from gateway.core.errors import UpstreamError
+from gateway.dialects.room import Room, Share
 
 BOM = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -47,19 +47,19 @@ def parse_event(event: bytes) -> tuple[bytes, bytes | None]:
 
 
 class EventBuffer:
-    """Holds the event that has not ended yet; at most `limit` bytes of it."""
+    """Holds the event that has not ended yet; at most `limit` bytes of it, where there is room."""
 
-    __slots__ = ("_limit", "held")
+    __slots__ = ("_share", "held")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, room: Room | None = None) -> None:
         self.held = bytearray()
-        self._limit = limit
+        self._share = Share(limit, room)
 
     def take(self, data: bytes) -> bytes:
         """Add bytes and return everything up to the last blank line.
 
         A carriage return at the very end waits for its line feed, so that no cut makes a difference.
-        Raises UpstreamError `upstream_invalid_response` when the open event is too large.
+        Raises UpstreamError when the open event is too large; see `room.Share`.
         """
         held = self.held
         known = max(0, len(held) - _LONGEST_BLANK + 1)
@@ -67,17 +67,14 @@ class EventBuffer:
         end = _last_blank(held, known)
         block = bytes(held[:end])
         del held[:end]
-        if len(held) > self._limit:
-            held.clear()
-            raise UpstreamError(
-                "upstream_invalid_response", phase="body", detail="an event is larger than allowed"
-            )
+        self._share.weigh(held)
         return block
 
     def rest(self) -> bytes:
         """Return the open event and forget it."""
         rest = bytes(self.held)
         self.held.clear()
+        self._share.release()
         return rest
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.core.errors import UpstreamError
+from gateway.dialects.room import Room, Share
 
 CONTENT_TYPE = b"application/vnd.amazon.eventstream"
 _PRELUDE = struct.Struct(">III")
@@ -33,13 +34,14 @@ class Frame(NamedTuple):
 
 
 class FrameBuffer:
-    """Cuts a body into frames, and holds the one that has not ended yet: at most `limit` bytes of it."""
+    """Cuts a body into frames, and holds the open one: at most `limit` bytes of it, where there is room."""
 
-    __slots__ = ("_fault", "_held", "_limit", "_size")
+    __slots__ = ("_fault", "_held", "_limit", "_share", "_size")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, room: Room | None = None) -> None:
         self._held = bytearray()
         self._limit = limit + _SMALLEST
+        self._share = Share(self._limit + _MAX_HEADERS, room)
         self._size = 0
         self._fault: UpstreamError | None = None
 
@@ -75,6 +77,12 @@ class FrameBuffer:
             if not frames:
                 raise
         del held[:start]
+        try:
+            self._share.weigh(held)
+        except UpstreamError as fault:
+            self._fault = fault
+            if not frames:
+                raise
         return frames
 
     def check(self) -> None:

@@ -53,7 +53,9 @@ class _Unwrapper:
     __slots__ = ("_buffer", "_secrets", "broken", "error", "frames")
 
     def __init__(self, rules: StreamRules) -> None:
-        self._buffer = FrameBuffer(rules.max_event_bytes * 2)  # base64, and a text to pad it
+        self._buffer = FrameBuffer(  # base64, and a text to pad it
+            rules.max_event_bytes * 2, rules.room
+        )
         self._secrets = rules.secrets
         self.broken = 0
         self.frames = 0

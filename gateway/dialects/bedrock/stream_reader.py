@@ -31,7 +31,7 @@ class ConverseReader:
         self.surplus = 0
         self.frames = 0
         self.real = False
-        self._buffer = FrameBuffer(rules.max_event_bytes)
+        self._buffer = FrameBuffer(rules.max_event_bytes, rules.room)
         self._secrets = rules.secrets
         self._blocks = Blocks()
         self._fault: UpstreamError | None = None

@@ -79,7 +79,7 @@ class ChatReader:
         self.frames = 0
         self.real = False
         self._rules = rules
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._out: list[Event] = []
         self._choices: dict[int, StreamChoice] = {}
         self._usage: Usage | None = None

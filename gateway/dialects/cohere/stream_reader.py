@@ -114,7 +114,7 @@ class CohereReader:
         self.surplus = 0
         self.frames = 0
         self.real = False
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._secrets = rules.secrets
         self._out: list[Event] = []
         self._first = True

@@ -9,6 +9,7 @@ from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.gemini.answers import Assembler
 from gateway.dialects.gemini.errors import read_error
 from gateway.dialects.gemini.wire import Response
+from gateway.dialects.room import Share
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 decode_response = codec.Decoder(Response).decode
@@ -19,7 +20,7 @@ class GeminiReader:
     """Reads one stream; `dialects.sides.StreamReader` says the rest."""
 
     __slots__ = (
-        "_answer", "_bare", "_buffer", "_limit", "_secrets", "broken", "error", "frames", "real", "surplus",
+        "_answer", "_bare", "_buffer", "_secrets", "_share", "broken", "error", "frames", "real", "surplus",
     )  # fmt: skip
 
     def __init__(self, rules: StreamRules) -> None:
@@ -29,8 +30,8 @@ class GeminiReader:
         self.frames = 0
         self.real = False
         self._answer = Assembler()
-        self._limit = rules.max_event_bytes
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._share = Share(rules.max_event_bytes, rules.room)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._secrets = rules.secrets
         self._bare: bytearray | None = None
 
@@ -70,11 +71,7 @@ class GeminiReader:
         held = cast("bytearray", self._bare)
         held += data
         self.real = bool(data.strip())
-        if len(held) > self._limit:
-            held.clear()
-            raise UpstreamError(
-                "upstream_invalid_response", phase="body", detail="an event is larger than allowed"
-            )
+        self._share.weigh(held)
         return []
 
     @staticmethod

@@ -21,7 +21,7 @@ class MessagesReader:
         self.frames = 0
         self.real = False
         self._secrets = rules.secrets
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._reader = EventReader(rules.secrets)
 
     def feed(self, data: bytes) -> list[Event]:

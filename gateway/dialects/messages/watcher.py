@@ -77,7 +77,7 @@ class MessagesWatcher:
         self.error: ProviderError | None = None
         self.real = False
         self._rules = rules
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._counts = Counts()
         self._started = False
         self._quick = False

@@ -55,7 +55,7 @@ class OllamaReader:
         self.surplus = 0
         self.frames = 0
         self.real = False
-        self._buffer = LineBuffer(rules.max_event_bytes)
+        self._buffer = LineBuffer(rules.max_event_bytes, rules.room)
         self._secrets = rules.secrets
         self._out: list[Event] = []
         self._began = False

@@ -37,7 +37,7 @@ class ResponsesReader:
         self.frames = 0
         self.real = False
         self._rules = rules
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._reader = EventReader(outside=rules.reasoning_outside)
 
     def feed(self, data: bytes) -> list[Event]:

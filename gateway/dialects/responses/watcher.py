@@ -66,7 +66,7 @@ class StreamWatcher:
         self.error: ProviderError | None = None
         self.real = False
         self._rules = rules
-        self._buffer = EventBuffer(rules.max_event_bytes)
+        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._script = Script({})
         self._started = False
         self._quick = False
