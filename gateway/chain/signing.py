@@ -22,15 +22,20 @@ def open_door(client: Client, spec: EndpointSpec, entry: Entry, row: Provider) -
     if row.signs == "google":
         signer = google_signer(entry.credentials_file, client.endpoint, spec, home=Path.home())
         return SignedDoor(endpoint, signer)
-    settings = AwsSettings(
+    return SignedDoor(endpoint, aws_signer(aws_settings(entry), spec.base_url))
+
+
+def aws_settings(entry: Entry) -> AwsSettings:
+    """Return where and as whom an entry has its requests signed."""
+    return AwsSettings(
         region=entry.region or "",
         access_key_id=_reveal(entry.access_key_id),
         secret_access_key=_reveal(entry.secret_access_key),
         session_token=_reveal(entry.session_token),
         profile=entry.profile or "",
         role_arn=entry.role_arn or "",
+        external_id=entry.external_id or "",
     )
-    return SignedDoor(endpoint, aws_signer(settings, spec.base_url))
 
 
 def _reveal(secret: Secret | None) -> str:

@@ -8,7 +8,8 @@ from gateway.config.errors import Mistake
 from gateway.config.node import View
 
 CLOUD = (
-    "region", "profile", "role_arn", "access_key_id", "secret_access_key", "session_token", "credentials_file",
+    "region", "profile", "role_arn", "external_id", "access_key_id", "secret_access_key", "session_token",
+    "credentials_file",
 )  # fmt: skip
 """Fields that only some kinds heed."""
 

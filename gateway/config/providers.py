@@ -178,6 +178,9 @@ class Provider(Block):
         "machine offers.",
     )
     role_arn: Text | None = Field(default=None, description="Role to take on (Bedrock).")
+    external_id: Text | None = Field(
+        default=None, description="What the owner of `role_arn` asks to be told (Bedrock)."
+    )
     dialect: Dialect | None = Field(
         default=None,
         description="The format in which every question is put to it, whatever its kind usually speaks: for "

@@ -47,11 +47,11 @@ class Grammar:
     that tool results answer must begin with its sealed reasoning (Anthropic with a budget). `call_ids`: what ids of
     calls may be, and that they are unique; None takes any. `items`: dialects whose server tools and their items may
     be sent; None leaves them to the writer. `own_urls`: how addresses begin that the target reads itself, whatever
-    `image_urls` and `file_urls` say. `custom_tools`: tools that take free text may be sent; otherwise they become
-    functions. `bags`: dialects whose own members of tools, messages and parts are written again; others are noted.
-    `titles`: of which files the name is told: all, data (not of plain texts) or none. `displays`: it is told how
-    thinking is shown (`thinking.display`). `file_ids`: dialects whose callers may name files by id; None leaves
-    them to the writer.
+    `image_urls` and `file_urls` say; `foreign_urls`: how those begin that it does not read. `custom_tools`:
+    tools that take free text may be sent; otherwise they become functions. `bags`: dialects whose own members
+    of tools, messages and parts are written again; others are noted. `titles`: of which files the name is told:
+    all, data (not of plain texts) or none. `displays`: it is told how thinking is shown (`thinking.display`).
+    `file_ids`: dialects whose callers may name files by id; None leaves them to the writer.
     """
 
     alternates: bool = False
@@ -78,6 +78,7 @@ class Grammar:
     items: frozenset[str] | None = None
     file_ids: frozenset[str] | None = None
     own_urls: tuple[str, ...] = ()
+    foreign_urls: tuple[str, ...] = ()
     custom_tools: bool = False
     bags: frozenset[str] = frozenset()
     titles: Literal["all", "data", "none"] = "all"

@@ -63,6 +63,11 @@ LOSSES: dict[str, Loss] = {
         "The id of an uploaded file, at a target of another provider.",
         refused=True,
     ),
+    "address_foreign": Loss(
+        "lies in a store that this target does not read",
+        "An address that begins with gs://, at Gemini's own API; Vertex reads it.",
+        refused=True,
+    ),
     "tool_unsupported": Loss(
         "is a kind of tool that this target does not take",
         "A tool that another provider runs, where `tool_choice` insists on it: without the choice it is left out.",

@@ -26,6 +26,8 @@ from gateway.dialects.fit.stop_watch import StopWatch
 from gateway.dialects.fit.stops import watched
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
+from gateway.dialects.makers import Makers
+from gateway.dialects.responses.states import ORIGIN as RESPONSES
 from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
 from gateway.dialects.wires import WIRES, Wire
 
@@ -33,7 +35,9 @@ from gateway.dialects.wires import WIRES, Wire
 class Translation:
     """The way between a caller's format and a target's, for one request; made anew for each target."""
 
-    __slots__ = ("_caller", "_customs", "_names", "_stops", "_target", "_told", "notes", "wire")
+    __slots__ = (
+        "_caller", "_customs", "_names", "_stops", "_target", "_told", "makers", "notes", "wire",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,8 +47,10 @@ class Translation:
         names: NameMap,
         notes: Notes,
         stops: Sequence[str] = (),
+        kind: str = "",
     ) -> None:
         self._stops = stops
+        self.makers = Makers(kind if target.name == RESPONSES else "")
         self._customs = CustomTools.of(told.prompt)
         self.wire: Wire = WIRES[target.name]
         self.notes = notes
@@ -71,7 +77,7 @@ class Translation:
         answer = self._target.read_whole(
             body, rules.secrets, reasoning_outside=rules.reasoning_outside
         )
-        answer = self._customs.answer(self._names.answer(answer))
+        answer = self._customs.answer(self._names.answer(self.makers.answer(answer)))
         if self._stops:
             answer = StopWatch(self._stops).whole(answer)
         return self._caller.write_answer(answer, self._told, self.notes), answer
@@ -99,11 +105,12 @@ def write(
     fitted = fit(prompt, grammar, notes)
     names = NameMap.of(fitted, grammar.names)
     try:
-        fields = target.write_request(names.apply(fitted), facts, notes)
+        made = Makers(facts.kind if target.name == RESPONSES else "").apply(names.apply(fitted))
+        fields = target.write_request(made, facts, notes)
     except InputError as error:
         raise _where(error, told.prompt, target, facts, grammar, notes) from None
     stops = watched(prompt, grammar)
-    return Written(fields, Translation(caller, target, told, names, notes, stops))
+    return Written(fields, Translation(caller, target, told, names, notes, stops, facts.kind))
 
 
 def _where(
@@ -131,7 +138,7 @@ class TranslatedStream:
     """A stream of a provider as its caller's format; `dialects.base.Watcher` says the rest."""
 
     __slots__ = (
-        "_customs", "_names", "_reader", "_stops", "_writer", "begun", "collector", "done", "error",
+        "_customs", "_makers", "_names", "_reader", "_stops", "_writer", "begun", "collector", "done", "error",
         "on_ended", "translation", "usage",
     )  # fmt: skip
 
@@ -155,6 +162,7 @@ class TranslatedStream:
         self._reader = reader
         self._writer = writer
         self._names = names
+        self._makers = translation.makers
         self._customs = customs.stream() if customs else None
         self._stops = stops
 
@@ -197,7 +205,7 @@ class TranslatedStream:
         self.error = self._reader.error
         if not events:
             return b""
-        events = self._names.events(events)
+        events = self._names.events(self._makers.events(events))
         if self._customs is not None:
             events = self._customs.events(events)
         if self._stops is not None:

@@ -13,6 +13,7 @@ from gateway.core.ledger import Book
 from gateway.core.ports import OpaqueStore
 from gateway.core.reply import Reply, Whole
 from gateway.dialects.base import AnswerIsError, Dialect, StreamRules, Watcher
+from gateway.dialects.embedding_translation import EmbeddingTranslation
 from gateway.dialects.openai_parts import without_parts
 from gateway.dialects.registry import FOREIGN_SEALS
 from gateway.dialects.translation import TranslatedStream, Translation
@@ -26,7 +27,7 @@ from gateway.engine.listing import Listing
 from gateway.engine.outgoing import Original, Outgoing
 from gateway.engine.refusal import Refusal, refuse, refuse_in_stream
 from gateway.engine.select import order_targets, usable_keys
-from gateway.engine.stream import ByteStream, EventStream, answer_length
+from gateway.engine.stream import ByteStream, EventStream, answer_length, counted_input
 from gateway.engine.wishes import wanted_wait
 from gateway.telemetry.metrics import AttemptCells, Metrics
 from gateway.telemetry.redact import Redactor
@@ -187,6 +188,8 @@ class Engine:
             if rules.content_lists and run.endpoint == "chat":
                 body = without_parts(body)
         else:
+            if isinstance(translation, EmbeddingTranslation):
+                translation.counted = counted_input(answer)
             body, said = translation.read_whole(body, rules)
             if isinstance(said, NeutralAnswer):
                 asked = cast("Translation", translation).prompt

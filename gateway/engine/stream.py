@@ -22,6 +22,7 @@ EVENT_HEADERS: Headers = (
     (b"x-accel-buffering", b"no"),
 )
 _LINGER_S = 0.25
+_MOST_DIGITS = 10
 _MAX_HELD_BYTES = 33_554_432
 _PASSED_HEADERS = frozenset({b"content-type", b"content-disposition"})
 _NOT_ASCII = re.compile(rb"[^\t -~]")
@@ -278,6 +279,14 @@ def answer_length(answer: Answer) -> int | None:
     """Return the length that the head of an answer tells."""
     length = answer.header(b"content-length")
     return int(length) if length is not None and length.isdigit() else None
+
+
+def counted_input(answer: Answer) -> int | None:
+    """Return the tokens of the input that the head of an answer tells (Bedrock); None where it does not."""
+    count = answer.header(b"x-amzn-bedrock-input-token-count")
+    return (
+        int(count) if count is not None and len(count) < _MOST_DIGITS and count.isdigit() else None
+    )
 
 
 def _end_early(attempt: Attempt, outcome: str) -> None:

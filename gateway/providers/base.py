@@ -8,6 +8,7 @@ from urllib.parse import quote
 from gateway.core import codec
 from gateway.core.endpoint import QUESTIONS
 from gateway.providers.auth import auth_headers
+from gateway.providers.aws import in_partition
 from gateway.providers.edit import Edited, edit_request
 from gateway.providers.vertex import shared_host
 
@@ -118,7 +119,7 @@ class Provider:
                     f"a provider of the kind {self.kind} needs `{name}`, or a `base_url`"
                 )
             url = url.replace(mark, quote(value or "", safe=""))
-        return shared_host(url)
+        return in_partition(shared_host(url), region or "")
 
     def needs(self) -> tuple[str, ...]:
         """Return what an entry of this kind must say, where it writes no address of its own."""

@@ -188,3 +188,21 @@ async def test_state_of_other_makers_is_neither_counted_nor_sent(
     question = _invoked(body) if kind == "bedrock" else body
     assert "gw1." not in json.dumps(question)
     assert "max_tokens" not in question
+
+
+@pytest.mark.bug("K16")
+@pytest.mark.parametrize(
+    "model", ["cohere.embed-english-v3", "amazon.nova-2-multimodal-embeddings-v1:0"]
+)
+async def test_embeddings_whose_answer_counts_nothing_are_counted_by_its_head(
+    model: str, tmp_path: Path
+) -> None:
+    vector: Json = {"id": "e", "embeddings": [[0.5]], "response_type": "embeddings_floats"}
+    if "nova" in model:
+        vector = {"embeddings": [{"embeddingType": "TEXT", "embedding": [0.5]}]}
+    answer = ok(json.dumps(vector).encode(), b"x-amzn-bedrock-input-token-count: 42")
+    async with behind(tmp_path, "bedrock", lambda _: answer, models=models(model)) as (gateway, _):
+        said = await gateway.client.post("/v1/embeddings", json={"model": "m", "input": ["Hi"]})
+
+    assert said.status_code == 200, said.text
+    assert said.json()["usage"] == {"prompt_tokens": 42, "total_tokens": 42}

@@ -363,3 +363,21 @@ async def test_mistakes_about_models_are_told_in_the_format_of_who_asks(tmp_path
     assert "type" not in usual.json()
     assert len(first.json()["data"]) == 1
     assert behind_it.json()["data"] == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("kind", ["openai_compatible", "anthropic", "gemini"])
+async def test_a_page_in_the_place_of_an_error_is_told_by_its_own_status(
+    kind: str, status: int, stream: bool, tmp_path: Path
+) -> None:
+    page = b"<html><h1>Bad Gateway</h1></html>"
+    head = b"HTTP/1.1 %d No\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n"
+    refusal = head % (status, len(page)) + page
+    asking: Json = {**prompt(), "stream": stream}
+    async with behind(tmp_path, kind, lambda _: refusal) as (gateway, _):
+        for path in ("chat/completions", "messages"):
+            answer = await gateway.client.post(f"/v1/{path}", json=asking)
+            assert answer.status_code == status
+            assert answer.json()["error"]["type"]
+            assert "html" not in answer.text

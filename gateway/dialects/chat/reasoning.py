@@ -7,7 +7,7 @@ from gateway.core import codec
 from gateway.core.message import Opaque, Text, Thinking
 from gateway.dialects.unknown import unknown
 
-MAKERS = frozenset({"anthropic", "bedrock", "gemini", "openai"})
+MAKERS = frozenset({"anthropic", "azure", "bedrock", "gemini", "openai", "xai"})
 """Whose seals stand in `reasoning_details` under their own name; all others are OpenRouter's own entries."""
 _TEXT, _SUMMARY, _SEALED = "reasoning.text", "reasoning.summary", "reasoning.encrypted"
 _WORDS = {_TEXT: "text", _SUMMARY: "summary"}

@@ -34,6 +34,7 @@ _BEGINNINGS = (
 )
 _MIN_RAW = 32
 _HEAD = 64
+_SCHEME = 16
 
 
 def check_id(part: Image | File, place: Place, origin: str, grammar: Grammar) -> None:
@@ -48,6 +49,7 @@ def fit_image(image: Image, place: Place, grammar: Grammar, fetched: Fetched) ->
     Raises InputError `invalid_request` naming the part where it takes none of its form.
     """
     image = _plain(image, place)
+    _check_address(image.url, place, grammar)
     if image.url and not grammar.image_urls and not _is_own(image.url, grammar):
         if not grammar.image_data:
             raise _refused("part_unsupported", place())
@@ -84,6 +86,9 @@ def fit_file(file: File, place: Place, grammar: Grammar) -> File:
     elif file.data.startswith("data:"):
         kind, data = _data_url(file.data, place)
         file = codec.replace(file, data=data, media_type=file.media_type or kind)
+    elif "://" in file.data[:_SCHEME]:
+        file = codec.replace(file, url=file.data, data="")
+    _check_address(file.url, place, grammar)
     if file.url and not grammar.file_urls and not _is_own(file.url, grammar):
         raise _refused("fetching_off", place())
     return file
@@ -120,6 +125,12 @@ def _filled(parts: tuple[Part, ...], fetched: Fetched) -> tuple[Part, ...]:
 
 def _a_picture() -> str:
     return "image"
+
+
+def _check_address(url: str, place: Place, grammar: Grammar) -> None:
+    """Refuse an address in a store that this target does not read."""
+    if url and grammar.foreign_urls and url.startswith(grammar.foreign_urls):
+        raise _refused("address_foreign", place())
 
 
 def _is_own(url: str, grammar: Grammar) -> bool:

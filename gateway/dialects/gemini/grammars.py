@@ -41,6 +41,8 @@ _FORMATS = frozenset(
     {"date-time", "date", "time", "enum", "float", "double", "int32", "int64", "byte"}
 )
 _FIRST_WITH_URLS = (2, 5)
+_BUCKETS = ("gs://",)
+"""Addresses of Google's own store, which Vertex reads."""
 
 
 @lru_cache(maxsize=64)
@@ -60,6 +62,8 @@ def grammar_of(kind: str, family: Family) -> Grammar:
         makers=frozenset({"gemini"}),
         image_urls=fetches,
         file_urls=True,
+        own_urls=_BUCKETS if kind == VERTEX else (),
+        foreign_urls=() if kind == VERTEX else _BUCKETS,
         most_stops=5,
         items=frozenset({"gemini"}),
         bags=frozenset({"gemini"}),

@@ -1,6 +1,7 @@
 """Responses as providers speak it: requests are written, answers read. Nothing is left with the provider."""
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gateway.core import codec
@@ -12,6 +13,7 @@ from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredact
 from gateway.dialects.chat.families import continues
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes, refuse
+from gateway.dialects.makers import maker_of
 from gateway.dialects.openai_classes import error_class
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.responses.answers import require_answer, unusable
@@ -39,8 +41,6 @@ _GRAMMAR = Grammar(
     titles="data",
     custom_tools=True,
 )
-_BEGINNING_ANEW = replace(_GRAMMAR, prefill=False)
-"""For models that reason, which do not go on with an answer that the history begins."""
 _LEAST_TOKENS = 16
 """What OpenAI takes at least as `max_output_tokens`."""
 _LONGEST_ID = 64
@@ -58,6 +58,12 @@ _UNKNOWN_HERE = (
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
 
+@lru_cache(16)
+def _grammar(maker: str, continues: bool) -> Grammar:  # noqa: FBT001  one fact about the model
+    """Return the grammar of one maker; models that reason do not go on with an answer that the history begins."""
+    return replace(_GRAMMAR, makers=frozenset({maker}), prefill=continues)
+
+
 class ResponsesTarget:
     """The target's side of a translation into Responses."""
 
@@ -65,7 +71,7 @@ class ResponsesTarget:
 
     def grammar(self, facts: Facts) -> Grammar:
         """Return what a history must be; Responses takes nearly any."""
-        return _GRAMMAR if continues(facts) else _BEGINNING_ANEW
+        return _grammar(maker_of(facts.kind), continues(facts))
 
     def path(self, facts: Facts) -> bytes:
         """Return the address of the call."""

@@ -129,14 +129,6 @@ def region_of(base_url: str) -> str:
     return ""
 
 
-def base_url_of(region: str) -> str:
-    """Return Bedrock's address in a region; raises ValueError for what is no region."""
-    if not region or not all(letter.isalnum() or letter == "-" for letter in region):
-        raise ValueError("a region is made of letters, digits and hyphens")
-    domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    return f"https://bedrock-runtime.{region}.{domain}"
-
-
 def _source(settings: AwsSettings) -> KeySource:
     if settings.access_key_id and not settings.role_arn:
         fixed = Loaded(settings.access_key_id, settings.secret_access_key, settings.session_token)

@@ -14,11 +14,14 @@ from gateway.core import codec
 from gateway.core.answer import Answer, Choice
 from gateway.core.message import Message, Part, Prompt, Reasoning, Text, Thinking, Tool, ToolCall
 from gateway.core.message import ToolResult as Result
+from gateway.dialects.base import StreamRules
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.losses import Notes
+from gateway.dialects.makers import Makers
 from gateway.dialects.opaque import restore, sealed_of, wanted
 from gateway.dialects.registry import CALLERS, TARGETS
 from gateway.dialects.sides import Facts, Told
+from gateway.dialects.translation import write
 
 Json = dict[str, Any]
 IDS = ("toolu_0123456789abcdefgh", "toolu_zyxwvutsrqponmlkji")
@@ -59,6 +62,14 @@ SEALINGS = {
         Facts("openai", "gpt-5.2", 64_000),
         (Thinking(signature=SEAL, maker="openai", id="rs_1"), Text("Let me look."), *_calls()),
     ),
+    **{
+        kind: Sealing(
+            "openai_responses",
+            Facts(kind, "grok-4", 64_000),
+            (Thinking(signature=SEAL, maker=kind, id="rs_1"), Text("Let me look."), *_calls()),
+        )
+        for kind in ("xai", "azure")
+    },
 }  # fmt: skip
 
 
@@ -144,7 +155,9 @@ def sent(
     grammar = target.grammar(sealing.facts)
     ids = wanted(prompt, grammar)
     prompt = restore(prompt, {key: kept[key] for key in ids if key in kept}, domain, notes)
-    fields = target.write_request(fit(prompt, grammar, notes), sealing.facts, notes)
+    makers = Makers(sealing.facts.kind if sealing.target == "openai_responses" else "")
+    prompt = makers.apply(fit(prompt, grammar, notes))
+    fields = target.write_request(prompt, sealing.facts, notes)
     return codec.join(fields).decode()
 
 
@@ -217,3 +230,23 @@ def test_another_makers_model_gets_no_seal(caller: str, sealed: str, foreign: st
     assert SEAL not in body
     assert OTHER not in body
     assert "gw1." not in body
+
+
+@pytest.mark.bug("B120")
+@pytest.mark.parametrize("kind", ["openai", "azure", "xai"])
+def test_an_answer_of_responses_names_who_sealed_it(kind: str) -> None:
+    target, facts = TARGETS["openai_responses"], Facts(kind, "m")
+    prompt = read("openai_chat", first_request("openai_chat"))
+    about = Told("req_1", "m", 1, prompt)
+    grammar = target.grammar(facts)
+    way = write(prompt, CALLERS["openai_chat"], target, facts, grammar, about, Notes()).translation
+    item: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SEAL}
+    body: Json = {"object": "response", "id": "r", "status": "completed", "output": [item]}
+    rules = StreamRules(hide_usage=False, done_required=True)
+    stream = way.watch(rules)
+    event = {"type": "response.completed", "response": body}
+    stream.feed(b"data: " + codec.encode(event) + b"\n\n")
+
+    for answer in (way.read_whole(codec.encode(body), rules)[1], stream.collector.answer()):
+        (part,) = answer.choices[0].parts
+        assert part == Thinking(signature=SEAL, maker=kind, id="rs_1")

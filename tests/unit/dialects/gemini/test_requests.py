@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from gateway.core import codec
+from gateway.core.errors import InputError
 from gateway.core.message import Opaque, Prompt, Text, Thinking, Tool, ToolCall, ToolResult
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.gemini.side import GeminiTarget
 from gateway.dialects.losses import Notes
+from gateway.dialects.registry import CALLERS
 from gateway.dialects.sides import Facts
 from tests.support import neutral
 from tests.support.gemini_recordings import exchanges
@@ -49,6 +51,26 @@ def fitted(prompt: Prompt, facts: Facts) -> Prompt:
     names = NameMap.of(prompt, grammar.names)
     prompt = fit(prompt, grammar, Notes())
     return names.apply(prompt) if names else prompt
+
+
+@pytest.mark.bug("B110")
+@pytest.mark.parametrize("part", ["image", "file", "file data"])
+def test_addresses_of_googles_store_are_read_by_vertex_alone(part: str) -> None:
+    content: dict[str, dict[str, Any]] = {
+        "image": {"type": "image_url", "image_url": {"url": "gs://b/a.png"}},
+        "file": {"type": "file", "file": {"file_data": "gs://b/a.pdf"}},
+        "file data": {"type": "file", "file": {"file_data": "gs://b/a.pdf", "filename": "a.pdf"}},
+    }
+    said = [{"role": "user", "content": [content[part]]}]
+    prompt = CALLERS["openai_chat"].read_request({"messages": codec.raw(said)}, Notes())
+    vertex, gemini = (Facts(kind, "gemini-2.5-flash") for kind in ("vertex", "gemini"))
+    at_vertex = written(fit(prompt, GEMINI.grammar(vertex), Notes()), vertex)
+
+    (sent,) = at_vertex["contents"][0]["parts"]
+    assert sent["fileData"]["fileUri"].startswith("gs://b/a.p")
+    with pytest.raises(InputError, match="a store that this target does not read") as caught:
+        fit(prompt, GEMINI.grammar(gemini), Notes())
+    assert caught.value.param == "messages[0].content[0]"
 
 
 def written(prompt: Prompt, facts: Facts, notes: Notes | None = None) -> dict[str, Any]:
