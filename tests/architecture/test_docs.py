@@ -44,6 +44,17 @@ def test_every_kind_of_provider_has_its_row() -> None:
     assert [kind for kind in PROVIDERS if f"| `{kind}` |" not in text] == []
 
 
+def test_every_format_of_a_kind_stands_in_its_row() -> None:
+    text = (ROOT / "docs" / "providers.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    for kind, row in PROVIDERS.items():
+        wires = {wire for _, _, wire in row.wires}
+        relayed = {"responses": "openai_responses", "messages": "anthropic_messages"}
+        formats = {row.dialect, row.embedding, *row.dialects(), *wires}
+        formats |= {relayed[name] for name in relayed.keys() & row.endpoints}
+        assert [each for each in formats - {""} if f"`{each}`" not in rows[kind]] == [], kind
+
+
 def test_every_field_of_the_log_is_explained() -> None:
     section = OPERATIONS.read_text(encoding="utf-8").split("\n## Logs\n")[1].split("\n## ")[0]
     cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)

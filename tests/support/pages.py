@@ -5,7 +5,7 @@ have generators of their own.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from gateway.engine.refusal import refuse
 from gateway.middleware.guardrail.check import CheckOptions
 from gateway.middleware.guardrail.registry import CHECKS, load_check
 from gateway.middleware.registry import load_kind
-from gateway.providers.base import Provider
+from gateway.providers.base import _NATIVE, Provider
 from gateway.providers.registry import PROVIDERS
 from gateway.server import health, routes
 from gateway.server.routes import Route
@@ -154,7 +154,7 @@ def providers() -> str:
             f"`{each.base_url}`" if each.base_url else "none" if each.is_local else "yours",
             _code(filter(None, variables)),
             ", ".join(sorted(each.offers)),
-            f"`{each.dialect}`" if each.dialect else "",
+            "; ".join(_formats(each)),
             "yes" if each.quirks.done_required else "no",
             each.summary,
         )
@@ -164,11 +164,31 @@ def providers() -> str:
         "Base URL",
         "Key variables",
         "Offers",
-        "Format",
+        "Formats",
         "`[DONE]` required",
         "What it is",
     )
     return _table(head, (row(PROVIDERS[kind]) for kind in sorted(PROVIDERS)))
+
+
+def _formats(each: Provider) -> Iterator[str]:
+    """Yield every format in which an entry of a kind may be asked, the usual one first."""
+    if each.dialect:
+        yield f"`{each.dialect}`"
+    relayed = {dialect for dialect, name in _NATIVE.items() if name in each.endpoints}
+    yield from (f"`{name}`" for name in sorted(relayed - {each.dialect}))
+    for part, endpoint, wire in each.wires:
+        asked = f", asked in the form of {endpoint}" if endpoint else ""
+        yield f"`{wire}` for models with `{part}` in their name{asked}"
+    if each.embedding and each.embedding != each.dialect:
+        yield f"`{each.embedding}` for embeddings"
+    elif not each.dialect and "embeddings" in each.endpoints:
+        yield "OpenAI's for embeddings"
+    if each.reranks:
+        yield "its own for ranking"
+    chosen = each.dialects() - relayed - {each.dialect}
+    if chosen:
+        yield f"by `dialect`: {_code(sorted(chosen))}"
 
 
 def losses() -> str:
