@@ -54,6 +54,11 @@ def refuse(status: int, body: bytes = b"", **headers: str) -> Step:
     return Step("http", status=status, headers=named, body=body)
 
 
+def events(body: bytes) -> Step:
+    """Answer with these events of a stream, whatever is asked."""
+    return Step("events", body=body)
+
+
 RESET = Step("reset")
 GARBAGE = Step("garbage")
 HANG = Step("hang")
@@ -131,6 +136,9 @@ async def _do(peer: Peer, step: Step, model: str, body: Mapping[str, Any]) -> bo
         await peer.hang()
     if step.kind == "garbage":
         await peer.send(ok(b"<html>"))
+    elif step.kind == "events":
+        pieces = [chunk(event + b"\n\n") for event in step.body.split(b"\n\n") if event]
+        await peer.send(STREAM_HEAD, *pieces, LAST_CHUNK)
     elif step.kind == "http":
         await peer.send(_refusal(step))
     elif body.get("stream"):

@@ -7,7 +7,7 @@ from gateway.core import codec
 from gateway.core.answer import Answer
 from gateway.core.call import Call
 from gateway.core.message import Opaque, Refusal, Text, ToolCall
-from gateway.middleware.semantic_cache import stored
+from gateway.middleware.semantic_cache import bodies, forms, stored
 from gateway.middleware.semantic_cache.fingerprint import Ask
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 
@@ -30,14 +30,19 @@ class Admission:
             return ask.unpinned
         if ask.after_tools and not self._after_tools:
             return "after_tools"
+        if call.run.endpoint == "embeddings":
+            return ""  # vectors have no temperature, and stay what they are
         if self._max_temperature is not None and _temperature(call) > self._max_temperature:
             return "temperature"
-        if self._volatile is not None and ask.asked and self._volatile.search(ask.asked):
+        asked = bodies.said(call) if forms.is_body(call) else ask.asked
+        if self._volatile is not None and asked and self._volatile.search(asked):
             return "volatile"
         return ""
 
-    def refuses(self, answer: Answer) -> str:
+    def refuses(self, answer: Answer, endpoint: str = "chat") -> str:
         """Say why an answer is not kept, "" where it is."""
+        if endpoint in bodies.ENDPOINTS:
+            return bodies.refuses(endpoint, answer)
         if not answer.choices:
             return "empty"
         for choice in answer.choices:

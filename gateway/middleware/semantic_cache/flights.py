@@ -76,9 +76,8 @@ class Flight:
         while not self.is_over:
             await self.more(len(self.events), deadline)
 
-    def answer(self, origin: str) -> Answer:
+    def answer(self, collector: Collector) -> Answer:
         """Return the whole answer, once it has landed."""
-        collector = Collector(origin)
         collector.add(self.events)
         return collector.answer()
 

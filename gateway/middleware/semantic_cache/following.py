@@ -8,14 +8,13 @@ from gateway.core.call import Call
 from gateway.core.errors import GatewayError, UpstreamError
 from gateway.core.reply import BeforeEnd, Stream
 from gateway.core.usage import Usage
-from gateway.dialects.base import StreamRules
 from gateway.dialects.losses import Notes
-from gateway.dialects.registry import CALLERS, TARGETS
+from gateway.dialects.registry import CALLERS
 from gateway.middleware.ports import Spawn
+from gateway.middleware.semantic_cache import forms
 from gateway.middleware.semantic_cache.flights import Flight
 from gateway.middleware.semantic_cache.replay import EVENTS, neutral, told
 
-_RULES = StreamRules(hide_usage=False, done_required=True)
 OnEnd = Callable[[Answer], Awaitable[None]]
 
 
@@ -47,7 +46,6 @@ class Kept:
         closing: Callable[[], None],
         spawn: Spawn | None,
     ) -> None:
-        side = TARGETS[call.run.dialect_name]
         self.status = stream.status
         self.headers = stream.headers
         self.length = stream.length
@@ -56,8 +54,8 @@ class Kept:
         self._keep = keep
         self._flight = flight
         self._closing = closing
-        self._reader = side.reader(_RULES)
-        self._collector: Collector | None = Collector(side.name)
+        self._reader = forms.reader(call)
+        self._collector: Collector | None = forms.collector(call)
         self._spawn = spawn
         self._pending: asyncio.Future[bytes] | None = None
         self._task: asyncio.Task[None] | None = None

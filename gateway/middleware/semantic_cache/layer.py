@@ -13,7 +13,6 @@ from gateway.core.call import Call
 from gateway.core.errors import GatewayError, InputError, PolicyError
 from gateway.core.ids import new_entry_id
 from gateway.core.reply import Reply, Whole
-from gateway.dialects.registry import TARGETS
 from gateway.middleware.base import (
     Build,
     Guard,
@@ -22,7 +21,7 @@ from gateway.middleware.base import (
     OptionError,
     Proceed,
 )
-from gateway.middleware.semantic_cache import stored
+from gateway.middleware.semantic_cache import forms, stored
 from gateway.middleware.semantic_cache.admission import Admission
 from gateway.middleware.semantic_cache.embedding import Embedder
 from gateway.middleware.semantic_cache.fingerprint import Ask, read_ask
@@ -32,13 +31,12 @@ from gateway.middleware.semantic_cache.keeper import Down
 from gateway.middleware.semantic_cache.learning import Learning, Prompt
 from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed, Step
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions, check
-from gateway.middleware.semantic_cache.replay import Replayed, neutral, whole
+from gateway.middleware.semantic_cache.replay import neutral
 from gateway.middleware.semantic_cache.saving import Savings
 from gateway.middleware.semantic_cache.scope import Scoping
 from gateway.middleware.semantic_cache.verify import Verifier
 from gateway.middleware.semantic_cache.wish import Wish, read_wish, usual
 
-_KEPT_ENDPOINTS = frozenset({"chat", "messages", "responses"})
 _OK = 200
 
 
@@ -100,7 +98,7 @@ class SemanticCache(Middleware):
         """Answer from the cache, or keep what comes back."""
         run = call.run
         fields = call.original.fields
-        if call.trip or fields is None or run.endpoint not in _KEPT_ENDPOINTS:
+        if call.trip or fields is None or run.endpoint not in forms.KEPT:
             return await proceed(call)
         wish = read_wish(run, self._options.ttl_s)
         if not (wish.reads or wish.writes):
@@ -123,7 +121,7 @@ class SemanticCache(Middleware):
     async def explain(self, call: Call) -> list[Step]:
         """Look a question up and tell what each tier says; serves and keeps nothing."""
         fields = call.original.fields
-        if fields is None or call.run.endpoint not in _KEPT_ENDPOINTS:
+        if fields is None or call.run.endpoint not in forms.KEPT:
             return [("request", "is no question that is kept")]
         wish = read_wish(call.run, self._options.ttl_s)
         ask = read_ask(call, fields)
@@ -175,7 +173,7 @@ class SemanticCache(Middleware):
         call = asked.call
         flight.followers += 1
         try:
-            if call.run.stream and not call.run.needs.whole:
+            if forms.streams(call) and not forms.is_body(call):
                 await flight.more(0, call.run.deadline)
             else:
                 await flight.end(call.run.deadline)
@@ -192,9 +190,9 @@ class SemanticCache(Middleware):
 
     def _followed(self, call: Call, flight: Flight) -> Reply | None:
         try:
-            if call.run.stream and not call.run.needs.whole:
+            if forms.streams(call) and not forms.is_body(call):
                 return Followed(call, flight)
-            return whole(call, flight.answer(call.run.dialect_name))
+            return forms.served(call, flight.answer(forms.collector(call)))
         except InputError:
             return None
 
@@ -224,10 +222,7 @@ class SemanticCache(Middleware):
         try:
             answer = stored.decode(entry.answer, int(clock.wall()))
             answer = await self._judged(call, entry, answer)
-            if run.stream and not run.needs.whole:
-                reply: Reply = Replayed(call, answer)
-            else:
-                reply = whole(call, answer)
+            reply = forms.served(call, answer)
         except (InputError, codec.JSONError):
             return None
         age = max(0, int(clock.wall() - entry.created))
@@ -253,7 +248,7 @@ class SemanticCache(Middleware):
             return answer
         for layer in guards:
             await layer.check_request(call)
-        first = reply = whole(call, answer)
+        first = reply = forms.whole(call, answer)
         try:
             for layer in reversed(guards):
                 reply = await layer.check_answer(call, reply)
@@ -263,7 +258,7 @@ class SemanticCache(Middleware):
             raise
         if reply is first:
             return answer
-        changed = TARGETS[call.run.dialect_name].read_whole(reply.body)
+        changed = forms.read(call, reply.body)
         return codec.replace(changed, id="", created=answer.created, usage=stored.ZERO)
 
     async def _forget(self, entry: Entry) -> None:
@@ -286,7 +281,7 @@ class SemanticCache(Middleware):
             keep = partial(self._keep, asked, before)
             return Kept(call, reply, keep, flight, close or _nothing, self._spawn)
         try:
-            answer = TARGETS[call.run.dialect_name].read_whole(reply.body)
+            answer = forms.read(call, reply.body)
         except GatewayError:
             self._savings.refused("unreadable")
             return reply
@@ -299,7 +294,7 @@ class SemanticCache(Middleware):
     async def _keep(self, asked: _Asked, ask: Ask, answer: Answer) -> None:
         """Keep an answer if it may be kept; never raises for a store that is down (K23)."""
         call, missed = asked.call, asked.missed
-        reason = self._admission.refuses(answer)
+        reason = self._admission.refuses(answer, call.run.endpoint)
         if not reason and self._learning is not None and missed.audit and missed.vector:
             prompt = Prompt(ask.exact, missed.canonical, missed.vector, ask.asked or "")
             self._learning.observe(call, missed.audit, prompt, answer)

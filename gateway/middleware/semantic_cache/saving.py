@@ -6,6 +6,7 @@ from gateway.core.message import Text
 from gateway.core.money import cost
 from gateway.core.usage import Usage
 from gateway.middleware.base import Build
+from gateway.middleware.semantic_cache import bodies
 
 _BYTES_PER_TOKEN = 4
 _MILLION = 1_000_000
@@ -80,7 +81,7 @@ class Savings:
 
 
 def _length(answer: Answer) -> int:
-    return sum(
+    return bodies.length(answer) + sum(
         len(part.text)
         for choice in answer.choices
         for part in choice.parts
