@@ -1,7 +1,7 @@
 """The stores that the suites run over."""
 
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from gateway.stores.registry import LEDGERS, open_ledger
 from tests.support import caches
 from tests.support.counting import BACKENDS, Opening, opened
 from tests.support.ledger_rows import Open
+from tests.support.translated import Stage, translated
 
 
 @pytest.fixture(params=sorted(LEDGERS.keys() - {"postgresql"}))
@@ -95,3 +96,10 @@ async def similar(cache_store: str, cache: CacheStore) -> CacheStore:
 @pytest.fixture
 def another(tenant: str) -> str:
     return f"{tenant}-other"
+
+
+@pytest.fixture(scope="session")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
+    """Serve every recorded answer to the clients that read them."""
+    with translated(tmp_path_factory.mktemp("readers")) as stage:
+        yield stage

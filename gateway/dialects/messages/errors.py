@@ -64,13 +64,14 @@ def render_error(error: GatewayError, request_id: str) -> bytes:
 
 
 def render_provider_error(said: ProviderError, error: GatewayError, request_id: str) -> bytes:
-    """Return a provider's own words in this envelope; its type where the format knows it.
+    """Return a provider's own words in this envelope; its type where the format knows it and the status allows it.
 
     A prompt that is too long begins with Anthropic's words for it: clients shorten what they send by them (K08).
     """
     is_own = said.origin in _OWN_FORMATS
     message = said.message or error.message
-    kind = said.type if said.type in _KNOWN else type_of(error)
+    is_named = said.type in _KNOWN and (is_own or error.http not in _BY_HTTP)
+    kind = said.type if said.type is not None and is_named else type_of(error)
     if not is_own and said.reason == "context":
         kind = "invalid_request_error"
         if _TOO_LONG not in message.lower():
@@ -80,7 +81,7 @@ def render_provider_error(said: ProviderError, error: GatewayError, request_id: 
     code = said.code if is_own or isinstance(said.code, str) else None
     named = (("code", code), ("param", said.param))
     extra.update({key: value for key, value in named if value is not None})
-    if said.type is not None and said.type not in _KNOWN:
+    if said.type is not None and said.type != kind:
         extra["provider_type"] = said.type
     return _envelope({**own, **extra}, request_id)
 

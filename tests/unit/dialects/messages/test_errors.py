@@ -99,6 +99,21 @@ def test_a_providers_words_keep_their_meaning(said: ProviderError, shown: dict[s
 
 @pytest.mark.bug("K08")
 @pytest.mark.parametrize(
+    ("http", "kind"),
+    [(404, "not_found_error"), (413, "request_too_large"), (502, "invalid_request_error")],
+)
+def test_the_type_of_another_formats_error_is_that_of_its_status(http: int, kind: str) -> None:
+    """OpenAI says `invalid_request_error` of an unknown model too."""
+    said = ProviderError("no", "invalid_request_error", code="x", origin="openai_chat")
+    told = UpstreamError("upstream_error", phase="answer", http=http)
+
+    shown = json.loads(DIALECT.render_provider_error(said, told, "req_1"))["error"]
+
+    assert shown["type"] == kind
+
+
+@pytest.mark.bug("K08")
+@pytest.mark.parametrize(
     ("kind", "message", "http", "found"),
     [
         ("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum", 400, "context"),

@@ -1,0 +1,34 @@
+"""Which recorded exchanges a client reads: one of each provider, format and form; all of them at full length."""
+
+from collections.abc import Hashable, Iterable
+
+import pytest
+
+from tests.support.exchanges import Exchange
+from tests.support.translated import EXCHANGES
+
+READABLE = [e for e in EXCHANGES if e.status < 400 and not e.expect.get("error")]
+REFUSALS = [e for e in EXCHANGES if e.status >= 400]
+
+
+def spread(exchanges: Iterable[Exchange], turn: int = 0) -> pytest.MarkDecorator:
+    """Run a test for one exchange of each sort, another one each `turn`; the others are marked `soak`."""
+    sorts: dict[Hashable, list[Exchange]] = {}
+    for exchange in exchanges:
+        sorts.setdefault(_sort(exchange), []).append(exchange)
+    cases = [
+        pytest.param(each, id=each.id, marks=() if at == turn % len(alike) else pytest.mark.soak)
+        for alike in sorts.values()
+        for at, each in enumerate(alike)
+    ]
+    return pytest.mark.parametrize("exchange", cases)
+
+
+def _sort(exchange: Exchange) -> Hashable:
+    calls = bool(exchange.expect.get("tool_calls"))
+    return exchange.provider, exchange.kind, exchange.stream, calls, exchange.status >= 400
+
+
+def readable(*, stream: bool) -> list[Exchange]:
+    """Return the exchanges with an answer in this form."""
+    return [each for each in READABLE if each.stream is stream]
