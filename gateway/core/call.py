@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from gateway.core import codec
+from gateway.core import clock, codec
 from gateway.core.ids import new_run_id
 from gateway.core.money import Price
 from gateway.core.needs import NOTHING, Needs
@@ -320,6 +320,18 @@ class Run:
         self._state = dict(self._state or {})
         self._ends = None
 
+    def detach(self, now: float) -> None:
+        """Become a run of its own, a copy that goes on when the other is over, with as much time as that had.
+
+        What it costs is settled by the same layers when its `end` is called.
+        """
+        ends = list(self._ends or ())
+        self.alone()
+        self._ends, self._state, self._id = ends, None, ""
+        self.started, self.deadline = now, now + (self.deadline - self.started)
+        self.warnings, self.headers, self.charges = [], [], []
+        self.attempts, self.usage, self.code, self.trace = 0, None, "", None
+
     def on_end(self, hook: End) -> None:
         """Have a hook called when the run is over."""
         if self._ends is None:
@@ -380,6 +392,13 @@ class Call:
         call = self.copy()
         call.run = copy.copy(self.run)
         call.run.alone()
+        return call
+
+    def behind(self) -> "Call":
+        """Return a copy with a run of its own, for work that goes on when this one is over (see `Run.detach`)."""
+        call = self.copy()
+        call.run = copy.copy(self.run)
+        call.run.detach(clock.monotonic())
         return call
 
     def answer(self, text: str) -> Whole:

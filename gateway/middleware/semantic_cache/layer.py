@@ -24,7 +24,7 @@ from gateway.middleware.base import (
 from gateway.middleware.semantic_cache import forms, stored
 from gateway.middleware.semantic_cache.admission import Admission
 from gateway.middleware.semantic_cache.embedding import Embedder
-from gateway.middleware.semantic_cache.fingerprint import Ask, read_ask
+from gateway.middleware.semantic_cache.fingerprint import TRANSPORT, Ask, read_ask
 from gateway.middleware.semantic_cache.flights import Flight, Flights, Told
 from gateway.middleware.semantic_cache.following import Followed, Kept
 from gateway.middleware.semantic_cache.keeper import Down
@@ -82,6 +82,7 @@ class SemanticCache(Middleware):
             self._learning = Learning(options, build, embedder, store, self._lookup.ask_store)
             self._lookup.decide = self._learning.decide
         self._flights = Flights()
+        self._renewing: set[tuple[str, str]] = set()
         self._usual = usual(options.ttl_s)
         self._spawn = build.ports.spawn
         self._guards: tuple[tuple[HitGuard, Guard | None], ...] = ()
@@ -205,6 +206,8 @@ class SemanticCache(Middleware):
         if isinstance(found, Hit):
             served = await self._serve(asked, found, flight)
             if served is not None:
+                if found.is_stale:
+                    self._renew_behind(asked)
                 return served
             found = Missed("unreadable", None)
         asked.missed = found
@@ -291,6 +294,40 @@ class SemanticCache(Middleware):
         await self._keep(asked, before, answer)
         return reply
 
+    def _renew_behind(self, asked: _Asked) -> None:
+        """Have the model answer anew behind a request that got an old answer; the same question once at a time."""
+        key = (asked.pool.partition, asked.ask.exact)
+        if self._spawn is None or key in self._renewing:
+            return
+        self._renewing.add(key)
+        call = asked.call.behind()
+        for name in TRANSPORT:
+            if call.original.fields is not None:
+                call.original.fields.pop(name, None)
+        call.run.stream = False
+        wish = asked.wish._replace(reads=False)
+        again = _Asked(call, asked.proceed, asked.ask, asked.pool, wish)
+        try:
+            self._spawn(self._renew(key, again), "renew a kept answer")
+        except BaseException:
+            self._renewing.discard(key)
+            raise
+
+    async def _renew(self, key: tuple[str, str], asked: _Asked) -> None:
+        """Ask the model and keep its answer; what fails leaves the old one, until its time is over for good."""
+        try:
+            found = await self._lookup.look(asked.call, asked.ask, asked.pool, asked.wish)
+            if isinstance(found, Missed):
+                asked.missed = found
+            reply = await self._ask_model(asked, None)
+            if not isinstance(reply, Whole):
+                await reply.close()
+        except GatewayError:
+            self._savings.refused("failed")
+        finally:
+            self._renewing.discard(key)
+            asked.call.run.end()
+
     async def _keep(self, asked: _Asked, ask: Ask, answer: Answer) -> None:
         """Keep an answer if it may be kept; never raises for a store that is down (K23)."""
         call, missed = asked.call, asked.missed
@@ -317,7 +354,7 @@ class SemanticCache(Middleware):
             canonical=missed.canonical,
             answer=data,
             created=now,
-            expires=now + asked.wish.ttl_s,
+            expires=now + asked.wish.ttl_s + self._options.stale_ttl_s,
             epoch=missed.epoch or 0,
             embedder=vector.embedder if vector is not None else "",
             vector=vector.data if vector is not None else b"",

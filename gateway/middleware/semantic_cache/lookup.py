@@ -20,11 +20,15 @@ CANDIDATES = 8
 
 
 class Hit(NamedTuple):
-    """A kept answer that may be served. `tier` is exact, alias, canonical or semantic."""
+    """A kept answer that may be served. `tier` is exact, alias, canonical or semantic.
+
+    `is_stale`: its time is over, and it is to be renewed.
+    """
 
     entry: Entry
     tier: str
     similarity: float
+    is_stale: bool = False
 
 
 class Missed(NamedTuple):
@@ -83,21 +87,39 @@ class Lookup:
             says(("store", "down"))
             return Missed("unavailable", canonical=form, is_down=True)
         epoch = looked.epoch
-        entry = looked.exact
-        if entry is not None and self._options.exact:
-            verdict = self._verdict(entry, pool, wish)
-            says(("exact", verdict or "served"))
-            if not verdict:
-                return Hit(entry, "exact" if entry.exact == ask.exact else "alias", 1.0)
-        else:
-            says(("exact", "cold"))
-        entry = looked.canonical
+        if self._options.exact:
+            found = self._by_key("exact", looked.exact, ask, pool, wish, says)
+            if found is not None:
+                return found
         if form:
-            verdict = self._verdict(entry, pool, wish) if entry is not None else "cold"
-            says(("canonical", verdict or "served"))
-            if entry is not None and not verdict:
-                return Hit(entry, "canonical", 1.0)
+            found = self._by_key("canonical", looked.canonical, ask, pool, wish, says)
+            if found is not None:
+                return found
         return await self._near(call, ask, pool, wish, Missed("cold", epoch, form), says)
+
+    def _by_key(
+        self,
+        tier: str,
+        entry: Entry | None,
+        ask: Ask,
+        pool: Pool,
+        wish: Wish,
+        says: Callable[[Step], None],
+    ) -> Hit | None:
+        """Return what a key led to, where it may be served."""
+        if entry is None:
+            says((tier, "cold"))
+            return None
+        if tier == "exact" and entry.exact != ask.exact:
+            tier = "alias"
+        verdict = self._verdict(entry, pool, wish)
+        is_stale = verdict == "stale" and tier != "alias" and self._takes_stale(wish)
+        says((tier, verdict or "served"))
+        return Hit(entry, tier, 1.0, is_stale) if is_stale or not verdict else None
+
+    def _takes_stale(self, wish: Wish) -> bool:
+        """Tell whether an answer may be older than its time: only for who asks nothing of its age."""
+        return not wish.only and wish.max_age_s >= self._options.ttl_s
 
     async def _unread(self, call: Call, ask: Ask, pool: Pool, form: str) -> Missed:
         """Find out what is kept with an answer that is only to be written."""
@@ -196,8 +218,12 @@ class Lookup:
             self._mismatched()
             return "scope"
         now = clock.wall()
-        age = now - entry.created
-        return "expired" if now > entry.expires or age > wish.max_age_s else ""
+        if now > entry.expires:
+            return "expired"
+        is_fresh = now <= entry.expires - self._options.stale_ttl_s
+        if is_fresh and now - entry.created <= wish.max_age_s:
+            return ""
+        return "stale" if self._options.stale_ttl_s else "expired"
 
 
 def _quiet(step: Step) -> None:

@@ -35,6 +35,12 @@ class SemanticCacheOptions(Options):
         description="The least similarity of a similar question: necessary, never enough but for `verify: none`.",
     )
     ttl_s: float = Field(default=3600, gt=0, description="How long an answer is served.")
+    stale_ttl_s: float = Field(
+        default=0,
+        ge=0,
+        description="For so long after `ttl_s` the same question still gets the old answer, which is renewed "
+        "behind it; 0: never.",
+    )
     namespace: Name = Field(
         default="default", description="Caches of one tenant with different names share nothing."
     )

@@ -23,6 +23,7 @@ REASONS = frozenset(
         "remote",
         "scope",
         "server_tool",
+        "stale",
         "state",
         "temperature",
         "threshold",
