@@ -126,6 +126,12 @@ _ROWS = (
         ("guardrail", "stage"),
     ),
     Metric(
+        "gateway_guardrail_stuck_threads",
+        _SUM,
+        "Threads that are kept by calls of checks that were given up and have not returned.",
+        ("guardrail",),
+    ),
+    Metric(
         "gateway_cache_requests_total",
         _C,
         "Requests that came to a cache: hit-exact, hit-semantic, miss, off.",

@@ -1,11 +1,12 @@
 """What checks share: those that need nothing but the text, and those that ask somebody."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from gateway.middleware.guardrail.check import About, CheckFailed, Finding
 
 
-class LocalCheck:
+class LocalCheck(ABC):
     """The base of checks that look at a text by themselves."""
 
     is_local = True
@@ -17,9 +18,9 @@ class LocalCheck:
         del text
         return True
 
+    @abstractmethod
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find in one text."""
-        raise NotImplementedError
 
     async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
         """Nobody is asked."""
@@ -30,7 +31,7 @@ class LocalCheck:
         return 0
 
 
-class AskingCheck:
+class AskingCheck(ABC):
     """The base of checks that ask somebody."""
 
     is_local = False
@@ -46,9 +47,9 @@ class AskingCheck:
         """Find nothing: it cannot be told by looking."""
         return ()
 
+    @abstractmethod
     async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
         """Ask about several texts."""
-        raise CheckFailed
 
     def open_from(self, text: str) -> int:
         """Nothing can be told before somebody is asked."""

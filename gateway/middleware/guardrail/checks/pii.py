@@ -61,7 +61,7 @@ class Pii(LocalCheck):
         self.is_local = options.engine == "builtin"
         self._presidio = None
         if not self.is_local:
-            self._presidio = Presidio(options.entities, options.language)
+            self._presidio = Presidio(options.entities, options.language, build)
             return
         wanted = options.entities or ENTITIES
         unknown = sorted(set(wanted) - set(ENTITIES))

@@ -1,6 +1,5 @@
 """A check of the operator's own: a function in a file beside the configuration."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import cast
@@ -9,6 +8,7 @@ from pydantic import Field
 
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.foreign import FOREIGN, load_attribute
+from gateway.middleware.guardrail.beside import Beside
 from gateway.middleware.guardrail.check import About, CheckFailed, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.local import AskingCheck
 
@@ -35,6 +35,7 @@ class Python(AskingCheck):
             raise OptionError(f"{options.source} is no function", "source")
         self._function: Callable[[str, About], object] = found
         self._is_async = inspect.iscoroutinefunction(found)
+        self._beside: Beside[list[object]] = Beside(build, self._label)
 
     async def ask(self, texts: Sequence[str], about: About) -> Sequence[Sequence[Finding]]:
         """Call the function for each text; one that is not async is called beside the event loop."""
@@ -42,7 +43,7 @@ class Python(AskingCheck):
             if self._is_async:
                 said = [await self._awaited(text, about) for text in texts]
             else:
-                said = await asyncio.to_thread(
+                said = await self._beside.run(
                     lambda: [self._function(text, about) for text in texts]
                 )
             return [self._read(each, text) for each, text in zip(said, texts, strict=True)]
