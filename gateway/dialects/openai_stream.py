@@ -14,7 +14,8 @@ from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_parts import has_parts, without_parts
 from gateway.dialects.openai_usage import newest, usage_of
-from gateway.dialects.sse import BOM, EventBuffer, frame, parse_event, split_events
+from gateway.dialects.passing import PassingWatcher
+from gateway.dialects.sse import frame, parse_event
 
 _DONE = b"[DONE]"
 _DONE_EVENT = b"data: [DONE]\n\n"
@@ -89,45 +90,20 @@ _decode_plain_texts = codec.Decoder(_PlainTexts).decode
 _decode_plain_open_texts = codec.Decoder(_PlainOpenTexts).decode
 
 
-class StreamWatcher:
+class StreamWatcher(PassingWatcher):
     """The watcher of chat and completions streams; `gateway.dialects.base.Watcher` says the rest.
 
     `finishes`: the stream ends with finish reasons and `[DONE]`; others end with their message.
     """
 
-    __slots__ = (
-        "_buffer",
-        "_finished",
-        "_finishes",
-        "_open",
-        "_plain",
-        "_quick",
-        "_rules",
-        "_started",
-        "begun",
-        "broken",
-        "done",
-        "error",
-        "events",
-        "real",
-        "surplus",
-        "usage",
-    )
+    __slots__ = ("_finished", "_finishes", "_open", "_plain")
+    error: ProviderError | None
+    usage: Usage | None
 
     def __init__(self, rules: StreamRules, *, finishes: bool = True) -> None:
-        self.usage: Usage | None = None
-        self.done = False
+        super().__init__(rules)
         self.begun = not finishes
-        self.events = 0
-        self.broken = 0
-        self.surplus = 0
-        self.error: ProviderError | None = None
-        self.real = False
-        self._rules = rules
         self._finishes = finishes
-        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
-        self._started = False
-        self._quick = False
         counts_finishes = finishes and not rules.done_required
         self._plain = _decode_plain_and_open if counts_finishes else _decode_plain
         if rules.content_lists:
@@ -148,23 +124,6 @@ class StreamWatcher:
                 return data
         return self._feed_slowly(data)
 
-    def _feed_slowly(self, data: bytes) -> bytes:
-        self.real = False
-        if self.done or self.error is not None:
-            self.surplus += self.done and data.count(b"data:")
-            return b""
-        block = self._buffer.take(data)
-        if block and self.begun:
-            count = self._count_plain(block)
-            if count:
-                self.events += count
-                self.real = True
-                self._quick = not self._buffer.held
-                return block
-        out = [self._pass(event) for event in split_events(block)] if block else []
-        self._quick = self.begun and not (self.done or self.error or self._buffer.held)
-        return b"".join(out)
-
     def _count_plain(self, block: bytes) -> int:
         """Return how many events a block of plain data events holds; 0 when it holds anything else."""
         if not block.startswith(b"data:"):
@@ -181,8 +140,7 @@ class StreamWatcher:
         """Return what the client gets of one whole event."""
         if self.error is not None:
             return b""
-        if not self._started and event.startswith(BOM):
-            event = event[len(BOM) :]
+        event = self._without_mark(event)
         name, data = parse_event(event)
         if self.done:
             self.surplus += data is not None
@@ -192,7 +150,7 @@ class StreamWatcher:
         return self._pass_data(event, name, (data or b"").strip())
 
     def _pass_data(self, event: bytes, name: bytes, data: bytes) -> bytes:
-        lead = event[: len(event) - len(event.lstrip(b"\r\n"))] if self._started else b""
+        lead = self._lead(event)
         if not data and name != b"error":
             # No JSON client survives an empty frame; it says no more than a comment.
             return lead
@@ -239,12 +197,6 @@ class StreamWatcher:
         self.events += bool(content)
         return content
 
-    def _without_secrets(self, event: bytes) -> bytes:
-        """Return an event that is no answer, and so may be the words of an error, without known secrets."""
-        text = event.decode("utf-8", "surrogateescape")
-        clean = self._rules.secrets(text)
-        return event if clean == text else clean.encode("utf-8", "surrogateescape")
-
     def _note_usage(self, chunk: _Chunk) -> bool:
         """Keep the newest counts; tell whether the chunk has a usage object of its own."""
         own = codec.as_object(chunk.usage)
@@ -273,7 +225,8 @@ class StreamWatcher:
         """Return the rest: a last event that lacks its blank line, a terminator that the provider does not send."""
         if self.done or self.error is not None:
             return b""
-        out = self._pass_rest(self._buffer.rest())
+        rest = self._buffer.rest()
+        out = self._pass_rest(rest) or (rest if self._started and not rest.strip(b"\r\n") else b"")
         if self.done or self.error is not None:
             return out
         if complete and self._started and not self._finishes:
@@ -284,27 +237,14 @@ class StreamWatcher:
             return out + _DONE_EVENT
         raise UpstreamError("upstream_truncated", phase="body")
 
-    def _pass_rest(self, rest: bytes) -> bytes:
-        event = rest.strip(b"\r\n")
-        if not event:
-            return rest if self._started else b""
-        _, data = parse_event(event)
-        if data is None:
-            self._read_bare(event)
-            return b""
-        data = data.strip()
-        if data != _DONE:
-            try:
-                _decode(data)
-            except _BAD:
-                return b""
-        lead = rest[: len(rest) - len(rest.lstrip(b"\r\n"))]
-        return self._pass(lead + event + b"\n\n")
-
-    def _read_bare(self, body: bytes) -> None:
-        """Notice an error answer under the event stream's name: the bare body, no frame around it (Gemini)."""
-        if body.lstrip()[:1] in {b"{", b"["} and b'"error"' in body:
-            self.error = read_error(body, self._rules.secrets)
+    def _is_whole(self, data: bytes) -> bool:
+        if data.strip() == _DONE:
+            return True
+        try:
+            _decode(data)
+        except _BAD:
+            return False
+        return True
 
     @property
     def open_choices(self) -> Sequence[int]:

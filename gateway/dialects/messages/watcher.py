@@ -14,7 +14,8 @@ from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.messages.errors import read_error
 from gateway.dialects.messages.events import BROKEN, DELTA_DATA, DELTA_HEAD
 from gateway.dialects.messages.usage import Counts
-from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.passing import PassingWatcher
+from gateway.dialects.sse import parse_event
 
 FINISHED = -1
 """Stands among the open blocks once the end of the message was told, so that it is not told twice."""
@@ -44,43 +45,19 @@ _delta = codec.Decoder(_Delta).decode
 _event = codec.Decoder(_Event).decode
 
 
-class MessagesWatcher:
+class MessagesWatcher(PassingWatcher):
     """The watcher of Messages streams; `gateway.dialects.base.Watcher` says the rest.
 
     Pings pass and count for nothing. `open_choices` are the blocks that are open, and `FINISHED`.
     """
 
-    __slots__ = (
-        "_buffer",
-        "_counts",
-        "_open",
-        "_quick",
-        "_rules",
-        "_started",
-        "begun",
-        "broken",
-        "done",
-        "error",
-        "events",
-        "real",
-        "surplus",
-        "usage",
-    )
+    __slots__ = ("_counts", "_open")
+    error: ProviderError | None
+    usage: Usage | None
 
     def __init__(self, rules: StreamRules) -> None:
-        self.usage: Usage | None = None
-        self.done = False
-        self.begun = False
-        self.events = 0
-        self.broken = 0
-        self.surplus = 0
-        self.error: ProviderError | None = None
-        self.real = False
-        self._rules = rules
-        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
+        super().__init__(rules)
         self._counts = Counts()
-        self._started = False
-        self._quick = False
         self._open: list[int] = []
 
     @property
@@ -101,25 +78,7 @@ class MessagesWatcher:
                 return data
         return self._feed_slowly(data)
 
-    def _feed_slowly(self, data: bytes) -> bytes:
-        self.real = False
-        if self.done or self.error is not None:
-            self.surplus += self.done and data.count(b"data:")
-            return b""
-        block = self._buffer.take(data)
-        if block and self.begun:
-            count = self._count_plain(block)
-            if count:
-                self.events += count
-                self.real = True
-                self._quick = not self._buffer.held
-                return block
-        out = [self._pass(event) for event in split_events(block)] if block else []
-        self._quick = self.begun and not (self.done or self.error or self._buffer.held)
-        return b"".join(out)
-
-    @staticmethod
-    def _count_plain(block: bytes) -> int:
+    def _count_plain(self, block: bytes) -> int:
         """Return how many events a block of plain deltas holds; 0 when it holds anything else."""
         if not block.startswith(DELTA_HEAD):
             return 0
@@ -135,13 +94,12 @@ class MessagesWatcher:
         """Return what the client gets of one whole event."""
         if self.error is not None:
             return b""
-        if not self._started and event.startswith(BOM):
-            event = event[len(BOM) :]
+        event = self._without_mark(event)
         name, data = parse_event(event)
         if self.done:
             self.surplus += data is not None
             return b""
-        lead = event[: len(event) - len(event.lstrip(b"\r\n"))] if self._started else b""
+        lead = self._lead(event)
         if data is None and name != b"error":
             return event if self._started else b""
         data = (data or b"").strip()
@@ -161,7 +119,7 @@ class MessagesWatcher:
             return event if self._started else b""
         self.real = True
         if kind == "error" or name == b"error" or told.error:
-            self.error = read_error(data, self._rules.secrets)
+            self.error = self._error_of(data)
             return lead if self._started else b""
         if kind == "message_stop":
             self._finish()
@@ -208,12 +166,6 @@ class MessagesWatcher:
             )
         self.done = True
 
-    def _without_secrets(self, event: bytes) -> bytes:
-        """Return an event that may be no answer, and so the words of an error, without known secrets."""
-        text = event.decode("utf-8", "surrogateescape")
-        clean = self._rules.secrets(text)
-        return event if clean == text else clean.encode("utf-8", "surrogateescape")
-
     def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
         """Return the rest: a last event may lack its blank line; without `message_stop` the stream was cut."""
         if self.done or self.error is not None:
@@ -223,22 +175,12 @@ class MessagesWatcher:
             return out
         raise UpstreamError("upstream_truncated", phase="body")
 
-    def _pass_rest(self, rest: bytes) -> bytes:
-        event = rest.strip(b"\r\n")
-        if not event:
-            return b""
-        _, data = parse_event(event)
-        if data is None:
-            self._read_bare(event)
-            return b""
+    def _error_of(self, data: bytes) -> ProviderError:
+        return read_error(data, self._rules.secrets)
+
+    def _is_whole(self, data: bytes) -> bool:
         try:
             _event(data)
         except BROKEN:
-            return b""
-        lead = rest[: len(rest) - len(rest.lstrip(b"\r\n"))]
-        return self._pass(lead + event + b"\n\n")
-
-    def _read_bare(self, body: bytes) -> None:
-        """Notice an error answer under the event stream's name: the bare body, no frame around it."""
-        if body.lstrip()[:1] in {b"{", b"["} and b'"error"' in body:
-            self.error = read_error(body, self._rules.secrets)
+            return False
+        return True

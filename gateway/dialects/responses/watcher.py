@@ -13,11 +13,12 @@ from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_usage import usage_of
+from gateway.dialects.passing import PassingWatcher
 from gateway.dialects.responses.deltas import Plain, plain_delta
 from gateway.dialects.responses.failures import error_of, failure_of
 from gateway.dialects.responses.script import Script, Unfinished
 from gateway.dialects.responses.states import END_EVENTS, STATES
-from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.sse import parse_event
 
 _BLANK = b"\n\n"
 _DONE = b"[DONE]"
@@ -34,42 +35,19 @@ _BEFORE_CONTENT = frozenset(
 _EMPTY_ITEMS = frozenset({"message", "reasoning"})
 
 
-class StreamWatcher:
+class StreamWatcher(PassingWatcher):
     """The watcher of Responses streams; `gateway.dialects.base.Watcher` says the rest.
 
     It keeps what the open item has said so far, so that a stream can be ended at any place with whole events.
     """
 
-    __slots__ = (
-        "_buffer",
-        "_quick",
-        "_rules",
-        "_script",
-        "_started",
-        "begun",
-        "broken",
-        "done",
-        "error",
-        "events",
-        "real",
-        "surplus",
-        "usage",
-    )
+    __slots__ = ("_script",)
+    error: ProviderError | None
+    usage: Usage | None
 
     def __init__(self, rules: StreamRules) -> None:
-        self.usage: Usage | None = None
-        self.done = False
-        self.begun = False
-        self.events = 0
-        self.broken = 0
-        self.surplus = 0
-        self.error: ProviderError | None = None
-        self.real = False
-        self._rules = rules
-        self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
+        super().__init__(rules)
         self._script = Script({})
-        self._started = False
-        self._quick = False
 
     @property
     def open_choices(self) -> Sequence[int]:
@@ -91,22 +69,15 @@ class StreamWatcher:
         self._script.number = plain.sequence_number + 1
         self._script.texts.append(plain.delta)
 
-    def _feed_slowly(self, data: bytes) -> bytes:
-        self.real = False
-        if self.done or self.error is not None:
-            self.surplus += self.done and data.count(b"data:") - data.count(_DONE)
-            return b""
-        block = self._buffer.take(data)
-        out = [self._pass(event) for event in split_events(block)] if block else []
-        self._quick = self.begun and not (self.done or self.error or self._buffer.held)
-        return b"".join(out)
+    def _count_surplus(self, data: bytes) -> int:
+        """Return how many events these bytes hold behind the end; OpenAI's `[DONE]` is none."""
+        return data.count(b"data:") - data.count(_DONE)
 
     def _pass(self, event: bytes) -> bytes:
         """Return what the client gets of one whole event."""
         if self.error is not None:
             return b""
-        if not self._started and event.startswith(BOM):
-            event = event[len(BOM) :]
+        event = self._without_mark(event)
         plain = plain_delta(event) if self.begun and not self.done else None
         if plain is not None:
             self._note(plain)
@@ -161,33 +132,21 @@ class StreamWatcher:
         self.done = True
         return True
 
-    def _without_secrets(self, event: bytes) -> bytes:
-        """Return an event that is no answer, and so may be the words of an error, without known secrets."""
-        text = event.decode("utf-8", "surrogateescape")
-        clean = self._rules.secrets(text)
-        return event if clean == text else clean.encode("utf-8", "surrogateescape")
-
     def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
         """Return the rest: a last event that lacks its blank line. Only the provider's own end is one (K04)."""
         if self.done or self.error is not None:
             return b""
-        event = self._buffer.rest().strip(b"\r\n")
-        out = self._pass_rest(event) if event else b""
+        out = self._pass_rest(self._buffer.rest())
         if self.done or self.error is not None:
             return out
         raise UpstreamError("upstream_truncated", phase="body")
 
-    def _pass_rest(self, event: bytes) -> bytes:
-        _, data = parse_event(event)
-        if data is None:
-            if event.lstrip()[:1] in {b"{", b"["} and b'"error"' in event:
-                self.error = read_error(event, self._rules.secrets)
-            return b""
+    def _is_whole(self, data: bytes) -> bool:
         try:
             codec.decode(data)
         except _BAD:
-            return b""
-        return self._pass(event + _BLANK)
+            return False
+        return True
 
 
 def _is_content(said: dict[str, Any]) -> bool:
