@@ -132,15 +132,20 @@ _EXTRA = frozenset(
 """Members that may pass: they explain the refusal and name no account."""
 _METADATA = frozenset({"provider_name", "raw", "reasons", "model_slug", "error_type"})
 _FIRST_ERROR, _LAST_ERROR = 400, 599
+_MISTAKES = frozenset({400, 413, 415, 422})
+"""Statuses that blame the request alone."""
 
 
-def read_error(body: bytes, secrets: Redactor) -> ProviderError:
-    """Read a provider's error answer of any shape; what cannot be understood gives an error without words."""
+def read_error(body: bytes, secrets: Redactor, *, http: int = 0) -> ProviderError:
+    """Read a provider's error answer of any shape; what cannot be understood gives an error without words.
+
+    `http`: the status that it came with; that of a caller's mistake may explain it in a plain sentence.
+    """
     try:
         value: object = codec.decode(body)
     except (codec.JSONError, RecursionError):
         # Pages of proxies name hosts and versions; their words help nobody.
-        return ProviderError("")
+        return ProviderError(_sentence(body, secrets) if http in _MISTAKES else "")
     if isinstance(value, list):
         value = next(iter(cast("list[object]", value)), None)
     said = codec.as_object(value)
@@ -154,8 +159,16 @@ def read_error(body: bytes, secrets: Redactor) -> ProviderError:
     return _read_object(said, secrets, own=False)
 
 
+def _sentence(body: bytes, secrets: Redactor) -> str:
+    """Return a body that is words and no more: a parser's complaint about the request (xAI, servers in Rust)."""
+    if len(body) > _MAX_MESSAGE or not body.isascii():
+        return ""
+    text = body.decode().strip()
+    return _clean(text, secrets) if text[:1].isalpha() and "\n" not in text else ""
+
+
 def _read_object(said: Mapping[str, Any], secrets: Redactor, *, own: bool) -> ProviderError:
-    message = said.get("message")
+    message = said.get("message", said.get("Message"))  # AWS's front door writes it so
     if not isinstance(message, str):
         message = _detail_text(said.get("detail", message))
     code = said.get("code")

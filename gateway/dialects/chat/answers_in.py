@@ -1,6 +1,6 @@
 """A provider's whole answer, read into the neutral form; odd values are passed over, an error is told."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from gateway.core import codec
@@ -8,7 +8,7 @@ from gateway.core.answer import Answer, Choice
 from gateway.core.errors import UpstreamError
 from gateway.core.message import Audio, Image, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from gateway.core.usage import Usage
-from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.base import AnswerIsError, ProviderError, Redactor
 from gateway.dialects.chat.citations import citations_of, sources_of
 from gateway.dialects.chat.data_url import is_data, split_data
 from gateway.dialects.chat.finishes import finish_for
@@ -48,6 +48,9 @@ def read_whole(body: bytes, secrets: Redactor, *, reasoning_outside: bool) -> An
             raise AnswerIsError(read_error(body, secrets))
         raise unusable("no choices")
     items = [codec.as_object(item) for item in cast("list[object]", listed)]
+    failed = next((item for item in items if item is not None and has_failed(item)), None)
+    if failed is not None:
+        raise AnswerIsError(failure_in(failed, secrets))
     if not items and fields.get("prompt_filter_results"):
         choices = (Choice(0, (), "content_filter", "content_filter"),)
     else:
@@ -63,6 +66,16 @@ def read_whole(body: bytes, secrets: Redactor, *, reasoning_outside: bool) -> An
         number_in(fields, "created"),
         {name: fields[name] for name in KEPT if text_in(fields, name)},
     )
+
+
+def has_failed(choice: Mapping[str, Any]) -> bool:
+    """Tell whether a choice ended because the model behind a router failed (OpenRouter)."""
+    return text_in(choice, "finish_reason") == "error"
+
+
+def failure_in(choice: Mapping[str, Any], secrets: Redactor) -> ProviderError:
+    """Return what a choice that failed says of it."""
+    return read_error(codec.encode({"error": choice.get("error") or {}}), secrets)
 
 
 def _choice(choice: dict[str, Any] | None, place: int, fields: dict[str, Any]) -> Choice:

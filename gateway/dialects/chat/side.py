@@ -60,7 +60,7 @@ class ChatSide:
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read a provider's error answer of any shape."""
-        return read_error(body, secrets)
+        return read_error(body, secrets, http=http)
 
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify what a provider said."""

@@ -8,7 +8,15 @@ from gateway.core.errors import UpstreamError
 from gateway.core.message import Citation
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
-from gateway.dialects.chat.answers_in import KEPT, number_in, text_in, unusable, usage_in
+from gateway.dialects.chat.answers_in import (
+    KEPT,
+    failure_in,
+    has_failed,
+    number_in,
+    text_in,
+    unusable,
+    usage_in,
+)
 from gateway.dialects.chat.citations import sources_of
 from gateway.dialects.chat.stream_choice import StreamChoice
 from gateway.dialects.openai_errors import read_error
@@ -207,6 +215,8 @@ class ChatReader:
             fields = codec.as_object(item)
             if fields is not None:
                 self._choice(fields).read(fields)
+                if has_failed(fields):
+                    self.error = failure_in(fields, self._rules.secrets)
         self._note(chunk)
         if failed:
             self.error = read_error(data, self._rules.secrets)

@@ -80,7 +80,7 @@ class CohereV2:
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read an error answer: a message and the request's id, nothing else."""
-        return read_error(body, secrets)
+        return read_error(body, secrets, http=http)
 
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify an error by its status and words, since it has no type."""

@@ -56,7 +56,7 @@ class Ollama:
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read an error answer: a text, or an object as the compatible addresses write it."""
-        return read_error(body, secrets)
+        return read_error(body, secrets, http=http)
 
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify an error by its status and words, since it has no type."""

@@ -122,7 +122,7 @@ class ResponsesTarget:
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read an error answer of any shape."""
-        return read_error(body, secrets)
+        return read_error(body, secrets, http=http)
 
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify what a provider said."""

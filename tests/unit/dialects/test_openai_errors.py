@@ -149,6 +149,35 @@ def test_what_cannot_be_read_gives_our_own_words(body: bytes) -> None:
     assert rendered["error"]["code"] == "invalid_request"
 
 
+@pytest.mark.parametrize("http", [400, 413, 415, 422])
+def test_a_parsers_complaint_about_the_request_is_passed_on(http: int) -> None:
+    body = b"Failed to parse the body of org-AbCd1234efgh56: missing field `content`\n"
+
+    said = DIALECT.read_error(http, body, plain)
+
+    assert said.message == "Failed to parse the body of org-[hidden]: missing field `content`"
+
+
+@pytest.mark.parametrize(
+    ("http", "body"),
+    [
+        (500, b"upstream connect error, 10.0.0.1"),
+        (404, b"404 page not found"),
+        (400, b"<html>nginx</html>"),
+        (400, b"two\nlines"),
+        (400, b"{"),
+        (400, b"x" * 5000),
+        (400, "\u00fc".encode()),
+    ],
+)
+def test_words_that_explain_no_request_stay_here(http: int, body: bytes) -> None:
+    assert DIALECT.read_error(http, body, plain).message == ""
+
+
+def test_the_message_of_the_front_door_of_aws_is_read() -> None:
+    assert passed_on({"Message": "Too large"})["error"]["message"] == "Too large"
+
+
 @pytest.mark.bug("K28")
 def test_what_names_an_account_stays_here() -> None:
     body = passed_on(

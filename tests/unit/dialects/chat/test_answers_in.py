@@ -96,6 +96,7 @@ def test_everything_that_an_answer_may_hold_is_read() -> None:
         {"object": "error", "message": "broken", "type": "x"},
         {"detail": "broken"},
         {"error": {"message": "broken"}, "choices": []},
+        {"choices": [{"message": {}, "finish_reason": "error", "error": {"message": "broken"}}]},
     ],
 )
 def test_an_error_under_a_good_status_is_an_error(said: Json) -> None:

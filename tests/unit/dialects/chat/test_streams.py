@@ -109,6 +109,7 @@ def test_a_blocked_prompt_is_filtered_content() -> None:
         event({"object": "error", "message": "broken", "code": "1"}),
         event({"detail": "broken"}),
         chunk({"content": ""}, "error", error={"message": "broken", "code": 502}, usage=None),
+        event({"choices": [{"finish_reason": "error", "error": {"message": "broken"}}]}),
     ],
 )
 def test_an_error_inside_of_a_stream_ends_it(told: bytes) -> None:
