@@ -14,7 +14,7 @@ from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.registry import CALLERS, TARGETS
 from gateway.dialects.sides import Facts
-from tests.support.recordings import folder
+from tests.support.folder import raws
 from tests.support.strict import breaches
 
 CALLER_OF = {
@@ -50,10 +50,7 @@ def _read(raw: dict[str, Any]) -> Accepted | None:
 
 
 def _load() -> list[Accepted]:
-    place = folder()
-    files = sorted(place.glob("*.json")) if place is not None else []
-    raws = (json.loads(file.read_bytes()) for file in files if file.name != "index.json")
-    return [found for raw in raws if (found := _read(raw)) is not None]
+    return [found for raw in raws() if (found := _read(raw)) is not None]
 
 
 ACCEPTED = _load()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.folder import folder
 from tests.support.matrix import FAILS, PAGE, page
-from tests.support.recordings import folder
 from tests.support.shared import SHARED, absent
 from tests.support.unmatched import RULES
 

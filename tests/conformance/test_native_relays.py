@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.exchanges import Exchange
+from tests.support.folder import folder, replay_of
 from tests.support.gateway import KEY, bearer, http, run_gateway, run_replay
 from tests.support.heard import PATHS
-from tests.support.recordings import folder, is_object
+from tests.support.recordings import is_object
 from tests.support.translated import EXCHANGES, Stage, configuration
 
 Json = dict[str, Any]
@@ -57,7 +58,7 @@ def relays(replay: str) -> Json:
     made = configuration(replay)
     for exchange in ASKED:
         name = f"{exchange.id}-asked"
-        made["providers"][name] = exchange.entry(f"{replay}/p/{exchange.provider}")
+        made["providers"][name] = exchange.entry(replay + replay_of(exchange.provider))
         target = {"provider": name, "model": exchange.model}
         made["models"][exchange.id] = {"targets": [target]}
     tenant = {"keys": [{"id": "test", "secret": KEY}], "models": list(made["models"])}

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from gateway.providers.registry import PROVIDERS
+from tests.support.folder import folder
 from tests.support.gateway import Gateway, bearer, wait_for
 from tests.support.recordings import (
     DONE,
@@ -22,7 +23,6 @@ from tests.support.recordings import (
     as_texts,
     event_ends,
     events_of,
-    folder,
     parsed,
     told,
     without_model,

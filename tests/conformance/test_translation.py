@@ -8,9 +8,9 @@ from collections.abc import Generator, Iterable
 import pytest
 
 from tests.support.exchanges import Exchange
+from tests.support.folder import folder
 from tests.support.heard import READERS
-from tests.support.recordings import folder
-from tests.support.same import assert_error_told, assert_same
+from tests.support.same import assert_error_told, assert_failure_told, assert_same, has_failed
 from tests.support.shared import absent
 from tests.support.translated import CALLERS, EXCHANGES, Stage, translated
 
@@ -28,9 +28,8 @@ def cases(exchanges: Iterable[Exchange]) -> pytest.MarkDecorator:
 
 
 def good(*, stream: bool) -> list[Exchange]:
-    return [
-        e for e in EXCHANGES if e.status < 400 and e.stream is stream and not e.expect.get("error")
-    ]
+    begun = [e for e in EXCHANGES if e.status < 400 and e.stream is stream]
+    return [e for e in begun if not has_failed(e)]
 
 
 def test_there_are_exchanges() -> None:
@@ -60,6 +59,16 @@ def test_a_stream_says_the_same_in_every_format_however_it_is_cut(
 
         assert answer.status_code == 200, answer.text
         assert_same(READERS[caller](answer.content, stream=True), exchange, caller)
+
+
+@cases(e for e in EXCHANGES if e.status < 400 and has_failed(e))
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.bug("K04")
+def test_an_answer_that_failed_under_way_is_an_error_in_every_format(
+    stage: Stage, exchange: Exchange, caller: str
+) -> None:
+    for cut in CUTS:
+        assert_failure_told(stage.ask(exchange, caller, f"chunk={cut}"), exchange, caller)
 
 
 @cases(e for e in EXCHANGES if e.status >= 400)

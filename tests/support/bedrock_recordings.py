@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from gateway.core.answer import Answer
 from gateway.core.message import Text, Thinking, ToolCall
-from tests.support.recordings import folder, is_object
+from tests.support.folder import raws
 from tests.support.shared import absent
 
 Json = dict[str, Any]
@@ -62,17 +62,11 @@ class Exchange:
 @cache
 def load() -> tuple[Exchange, ...]:
     """Return the exchanges with Bedrock's own endpoints, by id."""
-    place = folder()
-    if place is None:
-        return ()
-    found: list[Exchange] = []
-    for file in sorted(place.rglob("*.json")):
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        if not is_object(raw) or raw.get("provider") != "bedrock" or "response" not in raw:
-            continue
-        if raw["request"]["path"].startswith("/model/"):
-            found.append(Exchange(raw["id"], raw))
-    return tuple(found)
+    return tuple(
+        Exchange(str(raw["id"]), raw)
+        for raw in raws()
+        if raw["provider"] == "bedrock" and raw["request"]["path"].startswith("/model/")
+    )
 
 
 def exchanges(*calls: str, good: bool = True) -> tuple[Exchange, ...]:

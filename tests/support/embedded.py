@@ -1,13 +1,13 @@
 """Recorded embeddings of every provider, asked for in OpenAI's form."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gateway.providers.registry import PROVIDERS
 from tests.support.exchanges import Exchange
+from tests.support.folder import address_of, folder, name_of, raws
 from tests.support.gateway import KEY, bearer, http, run_gateway, run_replay
-from tests.support.recordings import folder, is_object
 
 Json = dict[str, Any]
 _KINDS = {"ollama": "ollama_native"}
@@ -15,13 +15,10 @@ _MARKS = ("/embeddings", "/models/", "/model/", "/v2/embed", "/api/embed")
 
 
 def _load() -> tuple[Exchange, ...]:
-    place = folder()
-    files = sorted(place.glob("*.json")) if place is not None else []
-    raws = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     return tuple(
-        Exchange(raw["id"], raw["provider"], raw["kind"], raw)
-        for raw in raws
-        if is_object(raw) and raw.get("kind") == "embeddings"
+        Exchange(name_of(raw), raw["provider"], raw["kind"], raw)
+        for raw in raws()
+        if raw["kind"] == "embeddings" and raw["provider"] in PROVIDERS
     )
 
 
@@ -36,7 +33,7 @@ def _entry(exchange: Exchange, replay: str) -> Json:
         base = ""
     entry: Json = {
         "kind": _KINDS.get(exchange.provider, exchange.provider),
-        "base_url": f"{replay}/rec/{exchange.id}{base}",
+        "base_url": f"{replay}{address_of(exchange.raw)}{base}",
         "api_key": "key-0123456789abcdefghij",
     }
     return entry | ({"region": "us-east-1"} if exchange.provider == "bedrock" else {})

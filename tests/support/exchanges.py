@@ -1,13 +1,13 @@
 """Every recorded call of a model, of every provider and format, and the provider entry that reaches it."""
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
 from gateway.providers.registry import PROVIDERS
-from tests.support.recordings import bytes_of, folder, is_object
+from tests.support.folder import name_of, raws, spelled
+from tests.support.recordings import bytes_of, is_object
 
 Json = dict[str, Any]
 KINDS = ("chat", "messages", "responses", "generateContent", "converse")
@@ -32,7 +32,7 @@ _OFFERS = {"chat": "chat", "messages": "messages", "responses": "responses"}
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One recorded call of a model. `kind` is the recording's word for its format."""
+    """One recorded call of a model, by a name for it. `kind` is the recording's word for its format."""
 
     id: str
     provider: str
@@ -87,10 +87,10 @@ class Exchange:
         for mark in ("/models/", "/model/", "/openai/deployments/"):
             if mark in path and "/models/chat/" not in path:
                 name = path.partition(mark)[2].partition("/")[0]
-                return unquote(name.rpartition(":")[0] if mark == "/models/" else name)
+                return spelled(unquote(name.rpartition(":")[0] if mark == "/models/" else name))
         body = self.raw["request"].get("body")
         named = body.get("model") if is_object(body) else None
-        return str(named or self.raw.get("model") or "unknown")
+        return spelled(str(named or self.raw.get("model") or "unknown"))
 
     @property
     def provider_kind(self) -> str:
@@ -138,16 +138,9 @@ class Exchange:
 @cache
 def load() -> tuple[Exchange, ...]:
     """Return all recorded calls of models, by id; none where there is no folder."""
-    place = folder()
-    if place is None:
-        return ()
-    found: list[Exchange] = []
-    for file in sorted(place.glob("*.json")):
-        if file.name == "index.json":
-            continue
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        if raw["kind"] in KINDS and not (
-            raw["provider"] == "cohere" and "/v1/" in raw["request"]["path"]
-        ):
-            found.append(Exchange(raw["id"], raw["provider"], raw["kind"], raw))
-    return tuple(found)
+    return tuple(
+        Exchange(name_of(raw), raw["provider"], raw["kind"], raw)
+        for raw in raws()
+        if raw["kind"] in KINDS
+        and not (raw["provider"] == "cohere" and "/v1/" in raw["request"]["path"])
+    )

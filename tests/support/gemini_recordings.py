@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from gateway.core.answer import Answer
 from gateway.core.message import Text, Thinking, ToolCall
-from tests.support.recordings import folder, is_object
+from tests.support.folder import raws
 from tests.support.shared import absent
 
 Json = dict[str, Any]
@@ -68,15 +68,9 @@ class Exchange:
 @cache
 def load() -> tuple[Exchange, ...]:
     """Return the exchanges with generateContent, by id."""
-    place = folder()
-    if place is None:
-        return ()
-    found: list[Exchange] = []
-    for file in sorted(place.rglob("*.json")):
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        if is_object(raw) and raw.get("kind") == "generateContent":
-            found.append(Exchange(str(raw["id"]), raw))
-    return tuple(found)
+    return tuple(
+        Exchange(str(raw["id"]), raw) for raw in raws() if raw["kind"] == "generateContent"
+    )
 
 
 def exchanges(*, stream: bool | None = None, good: bool = True) -> tuple[Exchange, ...]:

@@ -73,7 +73,7 @@ def chat(body: bytes, *, stream: bool) -> Heard:
         _chat_usage(heard, chunk.get("usage"))
         for choice in chunk["choices"]:
             if choice.get("index", 0) == 0:
-                _chat_delta(heard, choice["delta"])
+                _chat_delta(heard, choice.get("delta") or {})
                 heard.finish = choice.get("finish_reason") or heard.finish
     return heard
 
@@ -91,6 +91,12 @@ def _chat_delta(heard: Heard, said: Mapping[str, Any]) -> None:
         inner = call.get("function") or call.get("custom") or {}
         known.name = inner.get("name") or known.name
         known.text += inner.get("arguments") or inner.get("input") or ""
+
+    legacy = said.get("function_call")
+    if legacy:
+        heard.calls = heard.calls or [Call()]
+        heard.calls[0].name = legacy.get("name") or heard.calls[0].name
+        heard.calls[0].text += legacy.get("arguments") or ""
 
 
 def _chat_usage(heard: Heard, usage: Json | None) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from gateway.core.errors import InputError
 from tests.support.asked import FORMATS, Asked, ask, prompt_of
 from tests.support.exchanges import Exchange
+from tests.support.folder import folder, replay_of
 from tests.support.gateway import KEY, bearer, http, run_gateway, run_replay
-from tests.support.recordings import folder
 from tests.support.translated import EXCHANGES, Stage
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ def configuration(replay: str) -> Json:
     models: Json = {}
     for exchange, caller in CASES:
         name = f"{exchange.id}-{caller}"
-        base = f"{replay}/p/{exchange.provider}/opt/ignore={'+'.join(ignored(exchange, caller))}"
+        base = f"{replay}{replay_of(exchange.provider)}/opt/ignore={'+'.join(ignored(exchange, caller))}"
         providers[name] = exchange.entry(base)
         target = {"provider": name, "model": exchange.model}
         models[f"{exchange.id}@{caller}"] = {"targets": [target]}

@@ -9,7 +9,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from tests.support.recordings import folder
+from tests.support.folder import folder, raws
 from tests.support.shared import absent, require_shared
 
 Json = dict[str, Any]
@@ -49,18 +49,13 @@ class Exchange:
 
 def exchanges(provider: str, path: str) -> list[Exchange]:
     """Return a provider's exchanges whose path ends so; skips the test where there is no folder."""
-    place = folder()
-    if place is None:
+    if folder() is None:
         absent("the recordings of providers")
-    found: list[Exchange] = []
-    for file in sorted(place.rglob("*.json")):
-        text = file.read_text(encoding="utf-8")
-        if file.name == "index.json" or f'"{provider}"' not in text:
-            continue
-        raw: Json = json.loads(text)
-        if raw.get("provider") == provider and raw["request"]["path"].endswith(path):
-            found.append(Exchange(raw["id"], raw))
-    return found
+    return [
+        Exchange(str(raw["id"]), raw)
+        for raw in raws()
+        if raw["provider"] == provider and raw["request"]["path"].endswith(path)
+    ]
 
 
 def pieces(body: bytes, marks: Iterable[int]) -> list[bytes]:

@@ -2,16 +2,14 @@
 
 import base64
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeGuard
 from urllib.parse import unquote
 
-from tests.support.shared import SHARED
+from tests.support.folder import name_of, raws, spelled
 
 Json = dict[str, Any]
 DONE = "[DONE]"
@@ -39,7 +37,7 @@ _ACCOUNT = ("user_id", "org_id", "organization", "organization_id", "account_id"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One exchange of an OpenAI-style endpoint; `path` is the address below the provider's base."""
+    """One exchange of an OpenAI-style endpoint, by a name for it; `path` is the address below the provider's base."""
 
     id: str
     provider: str
@@ -91,7 +89,7 @@ class Recording:
         """The provider's name of the model."""
         deployment = _DEPLOYMENT.search(self.base)
         model = unquote(deployment.group(1)) if deployment else self.request.get("model")
-        return model if isinstance(model, str) and model else "some-model"
+        return spelled(model) if isinstance(model, str) and model else "some-model"
 
     @property
     def api_version(self) -> str | None:
@@ -116,32 +114,19 @@ def bytes_of(side: Mapping[str, Any]) -> bytes:
     return str(body).encode()
 
 
-def folder() -> Path | None:
-    """Return the folder of recordings: RECORDINGS, or the one beside the project."""
-    named = os.environ.get("RECORDINGS")
-    if named:
-        return Path(named).resolve()
-    return SHARED / "recordings" if SHARED is not None else None
-
-
 @cache
 def load() -> tuple[Recording, ...]:
     """Return the recordings that speak OpenAI's style, by id."""
-    place = folder()
-    files = sorted(place.rglob("*.json")) if place is not None else []
-    found = (_read(file) for file in files if file.name != "index.json")
+    found = (_read(raw) for raw in raws())
     return tuple(recording for recording in found if recording is not None)
 
 
-def _read(file: Path) -> Recording | None:
-    raw = json.loads(file.read_text(encoding="utf-8"))
-    if not is_object(raw) or not {"request", "response", "id", "provider"} <= raw.keys():
-        return None
+def _read(raw: Json) -> Recording | None:
     path = str(raw["request"]["path"]).rstrip("/")
     for suffix, endpoint in _ENDPOINTS.items():
         if path.endswith(suffix):
             base = path.removesuffix(suffix)
-            recording = Recording(raw["id"], raw["provider"], endpoint, base, suffix, raw)
+            recording = Recording(name_of(raw), raw["provider"], endpoint, base, suffix, raw)
             return recording if _is_openai_style(recording) else None
     return None
 

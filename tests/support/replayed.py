@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from gateway.providers.registry import PROVIDERS
+from tests.support.folder import address_of, folder, replay_of
 from tests.support.gateway import (
     KEY,
     Gateway,
@@ -19,7 +20,7 @@ from tests.support.gateway import (
     run_gateway,
     run_replay,
 )
-from tests.support.recordings import Json, Recording, folder, load
+from tests.support.recordings import Json, Recording, load
 
 RECORDINGS = load()
 CALLED = [recording for recording in RECORDINGS if recording.endpoint != "models"]
@@ -54,7 +55,7 @@ def configuration(replay: str) -> Json:
     models: dict[str, Json] = {}
     for recording in RECORDINGS:
         base = recording.base.partition("/openai/deployments/")[0]
-        matched = f"{replay}/p/{recording.provider}/opt/ignore=stream_options{base}"
+        matched = f"{replay}{replay_of(recording.provider)}/opt/ignore=stream_options{base}"
         common: Json = {"kind": kind_of(recording), "api_key": "key-0123456789abcdefghij"}
         if recording.api_version is not None:
             common["api_version"] = recording.api_version
@@ -64,7 +65,7 @@ def configuration(replay: str) -> Json:
         providers[recording.id] = {**common, "base_url": matched}
         providers[f"{recording.id}-any"] = {
             **common,
-            "base_url": f"{replay}/rec/{recording.id}{base}",
+            "base_url": f"{replay}{address_of(recording.raw)}{base}",
         }
         target = {"provider": recording.id, "model": recording.model}
         models[recording.id] = {"targets": [target]}

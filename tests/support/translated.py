@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 
 from tests.support.exchanges import Exchange, load
+from tests.support.folder import address_of, folder
 from tests.support.gateway import KEY, Gateway, Replay, bearer, http, run_gateway, run_replay
 from tests.support.heard import PATHS, question
-from tests.support.recordings import folder
 
 Json = dict[str, Any]
 EXCHANGES = load()
@@ -44,7 +44,7 @@ def configuration(replay: str) -> Json:
     providers: dict[str, Json] = {}
     models: dict[str, Json] = {}
     for exchange in EXCHANGES:
-        providers[exchange.id] = exchange.entry(f"{replay}/rec/{exchange.id}")
+        providers[exchange.id] = exchange.entry(replay + address_of(exchange.raw))
         target = {"provider": exchange.id, "model": f"{exchange.model}~opt:*"}
         models[f"{exchange.id}@*"] = {"targets": [target]}
     tenant = {"keys": [{"id": "test", "secret": KEY}], "models": list(models)}

@@ -15,8 +15,9 @@ from gateway.dialects.base import StreamRules, unredacted
 from gateway.dialects.chat.side import ChatSide
 from gateway.dialects.chat.stream_reader import ChatReader
 from gateway.providers.registry import PROVIDERS
+from tests.support.folder import folder
 from tests.support.neutral import cuts
-from tests.support.recordings import Recording, event_ends, folder, load
+from tests.support.recordings import Recording, event_ends, load
 from tests.support.shared import absent
 
 CHATS = [each for each in load() if each.endpoint == "chat" and each.status < 400]

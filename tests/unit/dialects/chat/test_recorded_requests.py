@@ -7,7 +7,8 @@ from gateway.dialects.chat.side import ChatSide
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts
-from tests.support.recordings import Recording, folder, load
+from tests.support.folder import folder
+from tests.support.recordings import Recording, load
 from tests.support.shared import absent
 
 RECORDED = [
