@@ -45,7 +45,9 @@ class SemanticCacheOptions(Options):
         default="default", description="Caches of one tenant with different names share nothing."
     )
     embedder: str = Field(
-        default="", description="The embeddings model that makes vectors of questions."
+        default="",
+        description="The embeddings model that makes vectors of questions; `builtin`: a small one for English in "
+        "the package itself (the extra `embedder`).",
     )
     exact: bool = Field(default=True, description="Whether the same question is looked for.")
     semantic: bool = Field(
@@ -117,11 +119,6 @@ def check(options: SemanticCacheOptions) -> None:
         message = (
             "similar questions need vectors (R-8): write embedder: NAME of an embeddings model, or semantic: "
             "false for exact hits alone"
-        )
-        raise OptionError(message, "embedder")
-    if options.semantic and options.embedder == BUILT_IN:
-        message = (
-            "this version brings no embedder of its own: write the name of an embeddings model"
         )
         raise OptionError(message, "embedder")
     if options.verified_by == "llm" and options.semantic and not options.judge:
