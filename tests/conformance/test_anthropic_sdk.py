@@ -72,7 +72,8 @@ def asked(stage: Stage, exchange: Exchange, cut: str = "") -> Any:
 
 @spread(readable(stream=False))
 def test_a_plain_answer_is_read(stage: Stage, client: Anthropic, exchange: Exchange) -> None:
-    message = client.messages.create(**asked(stage, exchange))
+    create: Any = client.messages.create
+    message = create(**asked(stage, exchange))
 
     assert_same(of_message(message), exchange, "messages")
     assert message._request_id
@@ -82,7 +83,8 @@ def test_a_plain_answer_is_read(stage: Stage, client: Anthropic, exchange: Excha
 async def test_a_plain_answer_is_read_by_who_waits(
     stage: Stage, waiting: AsyncAnthropic, exchange: Exchange
 ) -> None:
-    message = await waiting.messages.create(**asked(stage, exchange))
+    create: Any = waiting.messages.create
+    message = await create(**asked(stage, exchange))
 
     assert_same(of_message(message), exchange, "messages")
 
@@ -133,15 +135,17 @@ def test_thoughts_are_blocks_of_their_own(
     stage: Stage, client: Anthropic, exchange: Exchange
 ) -> None:
     body = asked(stage, exchange)
+    create: Any = client.messages.create
     if exchange.stream:
         with client.messages.stream(**body) as stream:
             told = "".join(event.thinking for event in stream if event.type == "thinking")
             content = stream.get_final_message().content
         assert told == exchange.expect["reasoning_text"]
     else:
-        content = client.messages.create(**body).content
+        content = create(**body).content
 
-    said = [block.thinking for block in content if isinstance(block, ThinkingBlock)]
+    blocks: Any = content
+    said = [block.thinking for block in blocks if isinstance(block, ThinkingBlock)]
     assert "".join(said) == exchange.expect["reasoning_text"]
 
 
@@ -154,11 +158,12 @@ def test_the_beta_client_reads_the_same(
     body: Any = {**asked(stage, exchange), "betas": betas}
     if exchange.stream:
         with client.beta.messages.stream(**body) as stream:
-            said = stream.get_final_message().to_dict()
+            final: Any = stream.get_final_message()
     else:
-        said = client.beta.messages.create(**body).to_dict()
+        create: Any = client.beta.messages.create
+        final = create(**body)
 
-    read = Message.model_validate(said)
+    read = Message.model_validate(final.to_dict())
     assert_same(of_message(read), exchange, "messages")
     (sent,) = stage.replay.log()
     assert betas_of(sent) == (betas if exchange.kind == "messages" else [])
