@@ -32,7 +32,7 @@ FIVE: tuple[dict[str, object], ...] = (
     {"kind": "regex", "pattern": r"(?i)project[ -]zephyr\s+\d{4}"},
     {"kind": "words", "words": ["internal only", "do not distribute", "top secret"]},
 )
-_TEXT = (
+TEXT = (
     "Please look at the attached contract, section 12, and tell me which of the two offers is better for a team of "
     "40 people. The first one was sent on 3 November; it says that the price holds for 18 months. "
 )
@@ -44,7 +44,7 @@ _GUARD = load_kind("guardrail")
 
 
 def _prompts() -> dict[str, list[dict[str, object]]]:
-    text = (_TEXT * 40)[:_BYTES]
+    text = (TEXT * 40)[:_BYTES]
     turns = 16
     each = _BYTES // turns
     parts = [text[at : at + each] for at in range(0, _BYTES, each)]
@@ -105,7 +105,7 @@ def _events(words: Sequence[str]) -> list[bytes]:
 
 async def _stream(checks: Sequence[dict[str, object]]) -> tuple[list[float], list[int]]:
     """Return the microseconds of work for each event, and how many events later each one left."""
-    events = _events((_TEXT * 20).split(" "))
+    events = _events((TEXT * 20).split(" "))
     options = {"output": list(checks), "stream_mode": "window"}
     costs: list[float] = []
     behind: list[int] = []

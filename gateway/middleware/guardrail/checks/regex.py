@@ -6,6 +6,7 @@ from pydantic import Field
 
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import About, CheckOptions, Finding
+from gateway.middleware.guardrail.checks.begun import begun
 from gateway.middleware.guardrail.checks.local import LocalCheck
 from gateway.middleware.guardrail.linear import compile_pattern
 
@@ -36,6 +37,7 @@ class Regex(LocalCheck):
             self._pattern = compile_pattern(options.pattern)
         except ValueError as error:
             raise OptionError(f"is no pattern of RE2: {error}", "pattern") from None
+        self._begun = begun(options.pattern)
         self.reach = options.longest
         self._is_anchored = any(
             mark in options.pattern for mark in ("^", "$", "\\A", "\\z", "(?s", "s)")
@@ -55,5 +57,7 @@ class Regex(LocalCheck):
         ]
 
     def open_from(self, text: str) -> int:
-        """Return where the last `longest` characters begin."""
-        return max(0, len(text) - self.reach)
+        """Return where a match may have begun, within the last `longest` characters."""
+        least = max(0, len(text) - self.reach)
+        found = self._begun.search(text[least:]) if self._begun is not None else None
+        return least + found.start() if found is not None else least
