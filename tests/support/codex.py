@@ -51,3 +51,42 @@ CODEX: Json = {
     "prompt_cache_key": "0199-thread",
     "text": {"verbosity": "low"},
 }
+HEADERS = {
+    "originator": "codex_cli_rs",
+    "user-agent": "codex_cli_rs/0.98.0 (Linux; x86_64)",
+    "version": "0.98.0",
+    "openai-beta": "responses=experimental",
+    "session_id": "0199f3c2-7c1e-7d60-9d4e-3f6b8c1d2e3f",
+    "conversation_id": "0199f3c2-7c1e-7d60-9d4e-3f6b8c1d2e3f",
+}
+
+
+def request(model: str, called: list[str]) -> Json:
+    """Return the first request of a task; `called` are more tools that the model may call."""
+    own: list[Json] = [
+        {
+            "type": "function",
+            "name": name,
+            "description": "",
+            "strict": False,
+            "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+        }
+        for name in dict.fromkeys(called)
+    ]
+    said = {"type": "input_text", "text": "Mend the test."}
+    return {
+        **CODEX,
+        "model": model,
+        "input": [CODEX["input"][0], {"type": "message", "role": "user", "content": [said]}],
+        "tools": [*CODEX["tools"], {"type": "local_shell"}, *own],
+    }
+
+
+def with_results(asked: Json, output: list[Json], result: str) -> Json:
+    """Return the next request: all items go back unchanged, then the results of the calls."""
+    results = [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": result}
+        for item in output
+        if item["type"] == "function_call"
+    ]
+    return {**asked, "input": [*asked["input"], *output, *results]}

@@ -1,7 +1,7 @@
 """Two turns with each provider: it calls a tool, gets the result, and answers in words; as recorded one by one."""
 
 import json
-from collections.abc import Generator, Hashable
+from collections.abc import Generator, Hashable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.exchanges import Exchange
-from tests.support.folder import folder
+from tests.support.folder import address_of, folder, raws
 from tests.support.gateway import KEY, bearer, http, run_gateway, run_replay
 from tests.support.recordings import is_object
 from tests.support.spread import READABLE
@@ -68,12 +68,14 @@ def tasks() -> list[Task]:
 
 
 TASKS = tasks()
+COUNTS = [raw for raw in raws() if (raw["provider"], raw["kind"]) == ("anthropic", "count_tokens")]
+"""Recorded counts of tokens; each is a model of its id."""
 
 
-def each_task(turn: int = 0) -> pytest.MarkDecorator:
+def each_task(tasks: Iterable[Task] = TASKS, turn: int = 0) -> pytest.MarkDecorator:
     """Run a test for one task of each provider, format and form; the others are marked `soak`."""
     sorts: dict[Hashable, list[Task]] = {}
-    for task in TASKS:
+    for task in tasks:
         call = task.call
         sorts.setdefault((call.provider, call.kind, call.stream), []).append(task)
     cases = [
@@ -95,6 +97,13 @@ def configuration(replay: str) -> Json:
             providers[name] = task.call.entry(f"{replay}/seq/{name}/{ids}")
             target = {"provider": name, "model": task.call.model}
             models[task.model(caller)] = {"targets": [target]}
+    for each in COUNTS:
+        providers[each["id"]] = {
+            "kind": "anthropic",
+            "base_url": f"{replay}{address_of(each)}/v1",
+            "api_key": "key-0123456789abcdefghij",
+        }
+        models[each["id"]] = {"targets": [{"provider": each["id"], "model": "claude"}]}
     tenant = {"keys": [{"id": "test", "secret": KEY}], "models": list(models)}
     return {"providers": providers, "models": models, "tenants": {"turns": tenant}}
 

@@ -17,6 +17,8 @@ from gateway.dialects.responses.target import leading_instructions
 from gateway.dialects.sides import Told
 
 Json = dict[str, Any]
+TIERS = frozenset({"auto", "default", "fast", "flex", "priority", "scale", "ultrafast"})
+"""The words that the format has for how a request was served; others' words would fail its clients."""
 
 
 def head_of(base: str, began: Began, told: Told) -> Json:

@@ -35,7 +35,7 @@ from gateway.core.usage import Usage
 from gateway.dialects.losses import Notes
 from gateway.dialects.responses.citations import write_citation
 from gateway.dialects.responses.ids import item_id, new_base
-from gateway.dialects.responses.response import ending, head_of
+from gateway.dialects.responses.response import TIERS, ending, head_of
 from gateway.dialects.responses.script import Script, Unfinished
 from gateway.dialects.responses.sealed import BREAKS, encrypted_content, sealed_part
 from gateway.dialects.responses.settings import SEALED
@@ -333,7 +333,7 @@ class ResponsesWriter:
         if finish == "pause":
             self._notes.lost("finish_changed", "pause")
         tier = event.extra.get("service_tier")
-        if isinstance(tier, str):
+        if isinstance(tier, str) and tier in TIERS:
             self._script.head["service_tier"] = tier
         status, reason = ending_of(finish, refused=self._refused)
         self._script.end(status, ending(status, reason, self._usage))
