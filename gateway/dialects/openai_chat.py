@@ -14,7 +14,6 @@ from gateway.dialects.base import (
     StreamRules,
     unredacted,
 )
-from gateway.dialects.openai_classes import error_class
 from gateway.dialects.openai_errors import (
     as_stream,
     read_error,
@@ -24,6 +23,7 @@ from gateway.dialects.openai_errors import (
 from gateway.dialects.openai_stream import StreamWatcher
 from gateway.dialects.openai_synth import compose, cut_short, synthesise
 from gateway.dialects.openai_usage import Counts, usage_from, usage_of
+from gateway.dialects.plain_errors import PlainErrors
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
 _WITH_FINISH = frozenset({"chat", "completions"})
@@ -72,7 +72,7 @@ _NEEDED = {
 }
 
 
-class OpenAIChat:
+class OpenAIChat(PlainErrors):
     """Chat completions and the endpoints that share their envelope."""
 
     name = "openai_chat"
@@ -97,14 +97,6 @@ class OpenAIChat:
     ) -> bytes:
         """Return the frame that ends a stream with what the provider said."""
         return as_stream(self.render_provider_error(said, error, request_id))
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read a provider's error answer of any shape."""
-        return read_error(body, secrets, http=http)
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify what a provider said: context, policy, quota, auth or other."""
-        return error_class(error, http)
 
     def read_answer(
         self,

@@ -3,7 +3,7 @@
 from gateway.core import codec
 from gateway.core.answer import Answer
 from gateway.core.message import Prompt
-from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.base import Redactor, StreamRules, unredacted
 from gateway.dialects.chat.answers_in import read_whole
 from gateway.dialects.chat.answers_out import write_answer
 from gateway.dialects.chat.families import continues
@@ -14,12 +14,11 @@ from gateway.dialects.chat.stream_reader import ChatReader
 from gateway.dialects.chat.stream_writer import ChatWriter
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
-from gateway.dialects.openai_classes import error_class
-from gateway.dialects.openai_errors import read_error
+from gateway.dialects.plain_errors import PlainErrors
 from gateway.dialects.sides import Facts, Told
 
 
-class ChatSide:
+class ChatSide(PlainErrors):
     """Both sides; `gateway.dialects.sides` says what they promise."""
 
     name = "openai_chat"
@@ -57,11 +56,3 @@ class ChatSide:
     def reader(self, rules: StreamRules) -> ChatReader:
         """Return a reader for one stream of a provider."""
         return ChatReader(rules)
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read a provider's error answer of any shape."""
-        return read_error(body, secrets, http=http)
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify what a provider said."""
-        return error_class(error, http)

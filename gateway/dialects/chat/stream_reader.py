@@ -19,6 +19,7 @@ from gateway.dialects.chat.answers_in import (
 )
 from gateway.dialects.chat.citations import sources_of
 from gateway.dialects.chat.stream_choice import StreamChoice
+from gateway.dialects.gathering import Gathering
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_usage import newest
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
@@ -52,7 +53,7 @@ class _Plain(codec.Struct, gc=False):
 _decode_plain = codec.Decoder(_Plain).decode
 
 
-class ChatReader:
+class ChatReader(Gathering):
     """One stream; `gateway.dialects.sides.StreamReader` says the rest.
 
     Reasons for the end and what depends on them are told when the end itself was seen: an answer that is cut off,
@@ -68,27 +69,15 @@ class ChatReader:
         "_extra",
         "_failure",
         "_filtered",
-        "_out",
-        "_rules",
         "_seen",
         "_sources",
         "_usage",
-        "broken",
-        "error",
-        "frames",
-        "real",
-        "surplus",
     )
+    error: ProviderError | None
 
     def __init__(self, rules: StreamRules) -> None:
-        self.error: ProviderError | None = None
-        self.broken = 0
-        self.surplus = 0
-        self.frames = 0
-        self.real = False
-        self._rules = rules
+        super().__init__(rules)
         self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
-        self._out: list[Event] = []
         self._choices: dict[int, StreamChoice] = {}
         self._usage: Usage | None = None
         self._sources: tuple[Citation, ...] = ()
@@ -134,11 +123,6 @@ class ChatReader:
             self._raise_failure()
             return self._taken()
         raise UpstreamError("upstream_truncated", phase="body")
-
-    def _taken(self) -> list[Event]:
-        taken = self._out.copy()
-        self._out.clear()
-        return taken
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -4,7 +4,8 @@ from typing import Any
 
 from gateway.core.message import Format, Prompt, Reasoning, Sampling
 from gateway.dialects.fit.spoken import word
-from gateway.dialects.losses import Notes, refuse
+from gateway.dialects.losses import Notes
+from gateway.dialects.plain import note_unsaid, require_one
 
 _LEAST_P, _MOST_P = 0.01, 0.99
 _MOST_K = 500
@@ -21,25 +22,12 @@ def settings(prompt: Prompt, notes: Notes) -> dict[str, Any]:
         thinking = _thinking(prompt.reasoning, notes)
         if thinking:
             body["thinking"] = thinking
-    unsaid = {
-        "user": prompt.user,
-        "metadata": prompt.metadata,
-        "service_tier": prompt.service_tier,
-        "store": prompt.store,
-        "prompt_cache_key": prompt.cache_key,
-        "verbosity": prompt.verbosity,
-    }
-    for name, value in unsaid.items():
-        if value:
-            notes.lost("field_unsupported", name)
+    note_unsaid(prompt, notes)
     return body
 
 
 def _sampling(asked: Sampling, notes: Notes) -> dict[str, Any]:
-    if asked.n is not None and asked.n > 1:
-        raise refuse("choices_unsupported", "n", param="n")
-    if asked.logit_bias:
-        notes.lost("field_unsupported", "logit_bias")
+    require_one(asked, notes)
     if asked.top_logprobs:
         notes.lost("field_unsupported", "top_logprobs")
     body = {

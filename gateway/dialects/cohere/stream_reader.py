@@ -28,6 +28,7 @@ from gateway.dialects.cohere.answers import (
     weights,
 )
 from gateway.dialects.cohere.counts import usage_of
+from gateway.dialects.gathering import Gathering
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 from gateway.dialects.unknown import unknown
@@ -86,7 +87,7 @@ _Key = tuple[str, int]
 _PLAN: _Key = ("plan", 0)
 
 
-class CohereReader:
+class CohereReader(Gathering):
     """The reader of one stream; `gateway.dialects.sides.StreamReader` says the rest."""
 
     __slots__ = (
@@ -97,26 +98,14 @@ class CohereReader:
         "_ended",
         "_first",
         "_open",
-        "_out",
-        "_secrets",
         "_text",
         "_unknown",
-        "broken",
-        "error",
-        "frames",
-        "real",
-        "surplus",
     )
+    error: ProviderError | None
 
     def __init__(self, rules: StreamRules) -> None:
-        self.error: ProviderError | None = None
-        self.broken = 0
-        self.surplus = 0
-        self.frames = 0
-        self.real = False
+        super().__init__(rules)
         self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
-        self._secrets = rules.secrets
-        self._out: list[Event] = []
         self._first = True
         self._began = False
         self._ended = False
@@ -143,10 +132,6 @@ class CohereReader:
             raise UpstreamError("upstream_truncated", phase="body")
         return self._taken()
 
-    def _taken(self) -> list[Event]:
-        out, self._out = self._out, []
-        return out
-
     def _take(self, event: bytes) -> None:
         if self._first:
             event = event.removeprefix(BOM)
@@ -168,7 +153,7 @@ class CohereReader:
             self._take_broken(name, data)
             return
         if name == b"error" or _is_error(frame):
-            self.error = read_error(data, self._secrets)
+            self.error = read_error(data, self._rules.secrets)
         elif frame.type is None:
             self.broken += 1
         else:
@@ -176,7 +161,7 @@ class CohereReader:
 
     def _take_broken(self, name: bytes, data: bytes) -> None:
         if name == b"error":
-            self.error = read_error(data, self._secrets)
+            self.error = read_error(data, self._rules.secrets)
         else:
             self.broken += 1
 
@@ -290,7 +275,7 @@ class CohereReader:
         if native in FAILURES or delta.error:
             if usage is not None:
                 self._out.append(Counted(usage))
-            self.error = failure(native, delta.error, self._secrets)
+            self.error = failure(native, delta.error, self._rules.secrets)
             return
         calls = ["".join(texts) for texts in self._calls.values()]
         self._out.append(Finished(0, finish_of(native, calls), native))

@@ -3,14 +3,13 @@
 from gateway.core import codec
 from gateway.core.answer import Answer
 from gateway.core.message import Prompt
-from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.base import Redactor, StreamRules, unredacted
 from gateway.dialects.cohere.answers import read_whole
 from gateway.dialects.cohere.requests import NAME, write_request
 from gateway.dialects.cohere.stream_reader import CohereReader
 from gateway.dialects.grammar import Grammar, NameRules, SchemaRules
 from gateway.dialects.losses import Notes
-from gateway.dialects.openai_classes import error_class
-from gateway.dialects.openai_errors import read_error
+from gateway.dialects.plain_errors import PlainErrors
 from gateway.dialects.sides import Facts
 
 _SCHEMA = frozenset(
@@ -51,7 +50,7 @@ _GRAMMAR = Grammar(
 )
 
 
-class CohereV2:
+class CohereV2(PlainErrors):
     """Messages with plans, named stream events, upper case reasons."""
 
     name = NAME
@@ -77,11 +76,3 @@ class CohereV2:
     def reader(self, rules: StreamRules) -> CohereReader:
         """Return a reader for one stream of `text/event-stream`."""
         return CohereReader(rules)
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read an error answer: a message and the request's id, nothing else."""
-        return read_error(body, secrets, http=http)
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify an error by its status and words, since it has no type."""
-        return error_class(error, http)

@@ -4,7 +4,8 @@ from typing import Any
 
 from gateway.core.message import Format, Prompt, Reasoning, Sampling
 from gateway.dialects.fit.spoken import word
-from gateway.dialects.losses import Notes, refuse
+from gateway.dialects.losses import Notes
+from gateway.dialects.plain import note_unsaid, require_one
 
 _WITH_LEVELS = ("gpt-oss", "gptoss")
 """Families of models whose thinking has levels; others answer a level with an error."""
@@ -29,25 +30,12 @@ def settings(prompt: Prompt, model: str, notes: Notes) -> dict[str, Any]:
         think = _think(prompt.reasoning, model, notes)
         if think is not None:
             body["think"] = think
-    unsaid = {
-        "user": prompt.user,
-        "metadata": prompt.metadata,
-        "service_tier": prompt.service_tier,
-        "store": prompt.store,
-        "prompt_cache_key": prompt.cache_key,
-        "verbosity": prompt.verbosity,
-    }
-    for name, value in unsaid.items():
-        if value:
-            notes.lost("field_unsupported", name)
+    note_unsaid(prompt, notes)
     return body
 
 
 def _options(asked: Sampling, notes: Notes) -> dict[str, Any]:
-    if asked.n is not None and asked.n > 1:
-        raise refuse("choices_unsupported", "n", param="n")
-    if asked.logit_bias:
-        notes.lost("field_unsupported", "logit_bias")
+    require_one(asked, notes)
     options = {
         "temperature": asked.temperature,
         "top_p": asked.top_p,

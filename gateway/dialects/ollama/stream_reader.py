@@ -14,6 +14,7 @@ from gateway.core.answer import (
 from gateway.core.errors import UpstreamError
 from gateway.core.message import Part, Text, Thinking
 from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.gathering import Gathering
 from gateway.dialects.lines import LineBuffer
 from gateway.dialects.ollama.answers import (
     BAD,
@@ -30,7 +31,7 @@ from gateway.dialects.openai_errors import read_error
 from gateway.dialects.unknown import unknown
 
 
-class OllamaReader:
+class OllamaReader(Gathering):
     """The reader of one stream; `gateway.dialects.sides.StreamReader` says the rest."""
 
     __slots__ = (
@@ -40,24 +41,12 @@ class OllamaReader:
         "_called",
         "_ended",
         "_open",
-        "_out",
-        "_secrets",
-        "broken",
-        "error",
-        "frames",
-        "real",
-        "surplus",
     )
+    error: ProviderError | None
 
     def __init__(self, rules: StreamRules) -> None:
-        self.error: ProviderError | None = None
-        self.broken = 0
-        self.surplus = 0
-        self.frames = 0
-        self.real = False
+        super().__init__(rules)
         self._buffer = LineBuffer(rules.max_event_bytes, rules.room)
-        self._secrets = rules.secrets
-        self._out: list[Event] = []
         self._began = False
         self._ended = False
         self._called = False
@@ -80,10 +69,6 @@ class OllamaReader:
             raise UpstreamError("upstream_truncated", phase="body")
         return self._taken()
 
-    def _taken(self) -> list[Event]:
-        out, self._out = self._out, []
-        return out
-
     def _take(self, data: bytes) -> None:
         self.real = True
         if self._ended or self.error is not None:
@@ -96,7 +81,7 @@ class OllamaReader:
             self.broken += 1
             return
         if line.error:
-            self.error = read_error(data, self._secrets)
+            self.error = read_error(data, self._rules.secrets)
             return
         self._read(line)
 

@@ -3,14 +3,13 @@
 from gateway.core import codec
 from gateway.core.answer import Answer
 from gateway.core.message import Prompt
-from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.base import Redactor, StreamRules, unredacted
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.ollama.answers import read_whole
 from gateway.dialects.ollama.requests import NAME, write_request
 from gateway.dialects.ollama.stream_reader import OllamaReader
-from gateway.dialects.openai_classes import error_class
-from gateway.dialects.openai_errors import read_error
+from gateway.dialects.plain_errors import PlainErrors
 from gateway.dialects.sides import Facts
 
 _GRAMMAR = Grammar(
@@ -27,7 +26,7 @@ _GRAMMAR = Grammar(
 )
 
 
-class Ollama:
+class Ollama(PlainErrors):
     """Messages of plain texts, pictures as bare base64, calls with objects, answers as JSON lines."""
 
     name = NAME
@@ -53,11 +52,3 @@ class Ollama:
     def reader(self, rules: StreamRules) -> OllamaReader:
         """Return a reader for one stream of `application/x-ndjson`."""
         return OllamaReader(rules)
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read an error answer: a text, or an object as the compatible addresses write it."""
-        return read_error(body, secrets, http=http)
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify an error by its status and words, since it has no type."""
-        return error_class(error, http)

@@ -11,8 +11,8 @@ from gateway.core.message import Prompt
 from gateway.core.reply import Headers, Whole
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
-from gateway.dialects.openai_classes import error_class
-from gateway.dialects.openai_errors import read_error, render_error, render_provider_error
+from gateway.dialects.openai_errors import render_error, render_provider_error
+from gateway.dialects.plain_errors import PlainErrors
 from gateway.dialects.responses.answers import check_answer
 from gateway.dialects.responses.failures import as_failed
 from gateway.dialects.responses.ids import item_id, new_base
@@ -27,7 +27,7 @@ from gateway.dialects.sse import parse_event, split_events
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 
-class OpenAIResponses:
+class OpenAIResponses(PlainErrors):
     """The Responses format; its errors are OpenAI's."""
 
     name = ORIGIN
@@ -52,14 +52,6 @@ class OpenAIResponses:
     ) -> bytes:
         """Return the events that end a stream with what the provider said."""
         return as_failed(render_provider_error(said, error, self.name), error.open_choices)
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read a provider's error answer of any shape."""
-        return read_error(body, secrets, http=http)
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify what a provider said: context, policy, quota, auth or other."""
-        return error_class(error, http)
 
     def read_answer(
         self,

@@ -5,6 +5,7 @@ from gateway.core.answer import Event
 from gateway.core.codec import as_object
 from gateway.core.errors import UpstreamError
 from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.gathering import StateOfReader
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.responses.deltas import plain_delta
 from gateway.dialects.responses.failures import error_of, failure_of
@@ -16,27 +17,17 @@ _BAD = (codec.JSONError, RecursionError)
 _DONE = b"[DONE]"
 
 
-class ResponsesReader:
+class ResponsesReader(StateOfReader):
     """One stream of one provider."""
 
     __slots__ = (
         "_buffer",
         "_reader",
-        "_rules",
-        "broken",
-        "error",
-        "frames",
-        "real",
-        "surplus",
     )
+    error: ProviderError | None
 
     def __init__(self, rules: StreamRules) -> None:
-        self.error: ProviderError | None = None
-        self.broken = 0
-        self.surplus = 0
-        self.frames = 0
-        self.real = False
-        self._rules = rules
+        super().__init__(rules)
         self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._reader = EventReader(outside=rules.reasoning_outside)
 

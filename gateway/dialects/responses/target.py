@@ -9,13 +9,12 @@ from gateway.core.answer import Answer, Collector
 from gateway.core.codec import as_object
 from gateway.core.message import Message, Prompt, ServerTool, Text
 from gateway.core.scope import digest
-from gateway.dialects.base import ProviderError, Redactor, StreamRules, unredacted
+from gateway.dialects.base import Redactor, StreamRules, unredacted
 from gateway.dialects.chat.families import continues
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.makers import maker_of
-from gateway.dialects.openai_classes import error_class
-from gateway.dialects.openai_errors import read_error
+from gateway.dialects.plain_errors import PlainErrors
 from gateway.dialects.responses.answers import require_answer, unusable
 from gateway.dialects.responses.reading import EventReader
 from gateway.dialects.responses.settings import (
@@ -64,7 +63,7 @@ def _grammar(maker: str, continues: bool) -> Grammar:  # noqa: FBT001  one fact 
     return replace(_GRAMMAR, makers=frozenset({maker}), prefill=continues)
 
 
-class ResponsesTarget:
+class ResponsesTarget(PlainErrors):
     """The target's side of a translation into Responses."""
 
     name = ORIGIN
@@ -119,14 +118,6 @@ class ResponsesTarget:
     def reader(self, rules: StreamRules) -> ResponsesReader:
         """Return a reader for one stream."""
         return ResponsesReader(rules)
-
-    def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
-        """Read an error answer of any shape."""
-        return read_error(body, secrets, http=http)
-
-    def error_class(self, error: ProviderError, http: int) -> str:
-        """Classify what a provider said."""
-        return error_class(error, http)
 
 
 def leading_instructions(prompt: Prompt) -> str | None:
