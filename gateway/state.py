@@ -74,6 +74,7 @@ class State:
             offline=self._offline,
             open_service=partial(Service, self._client),
             cache=self.cache,
+            opaque=self.opaque,
             spawn=self._watched[1],
         )
 

@@ -9,7 +9,7 @@ from gateway.core.caching import CacheStore
 from gateway.core.counting import Counters, Hold
 from gateway.core.latency import Latencies
 from gateway.core.ledger import Ledger
-from gateway.core.ports import OpenService
+from gateway.core.ports import OpaqueStore, OpenService
 from gateway.core.repeats import RepeatBudgets
 from gateway.telemetry.metrics import Metrics
 
@@ -68,4 +68,5 @@ class Ports:
     offline: Offline | None = None
     open_service: OpenService | None = None
     cache: CacheStore | None = None
+    opaque: OpaqueStore | None = None
     spawn: Spawn | None = None

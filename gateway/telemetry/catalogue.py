@@ -168,6 +168,12 @@ _ROWS = (
         ("tenant",),
     ),
     Metric(
+        "gateway_cache_pool_changes_total",
+        _C,
+        "Pools whose bound on wrong hits broke (`broken`) or came to hold (`certified`).",
+        ("tenant", "change"),
+    ),
+    Metric(
         "gateway_cache_scope_mismatch_total",
         _C,
         "Kept answers that were not what their key said; none of them was served. Anything but 0 is an alarm.",

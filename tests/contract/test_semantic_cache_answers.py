@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.core import codec
+from gateway.stores.cache_memory import MemoryCache
 from tests.support import grammar, grammar_messages, grammar_responses
 from tests.support.cache_scene import cached, put, text_of, where
 from tests.support.models import HANG, Step, chained, said
@@ -129,6 +130,10 @@ def deltas_of(stream: str) -> list[str]:
     return found
 
 
+UNDECIDED = "Can you tell me how I reset the password of mine?"
+"""The guards let it pass for `NEAR`, and the verifier is not sure of it."""
+
+
 @pytest.mark.bug("K21")
 @pytest.mark.parametrize(
     ("judge", "wanted"), [(said("Yes."), "hit-semantic"), (said("no"), "miss"), (HANG, "miss")]
@@ -139,11 +144,42 @@ async def test_a_judge_decides_where_guards_let_a_pair_pass(
     options = {"canonical": False, "verify": "llm", "judge": "m2"}
     async with cached(tmp_path, options, m2=[judge]) as (gateway, models):
         await put(gateway, NEAR[0])
-        answer = await put(gateway, NEAR[1])
+        answer = await put(gateway, UNDECIDED)
         forbidden = await put(gateway, "how do I reset my password twice, 3 times?")
 
     assert where(answer) == wanted
     assert where(forbidden) == "miss"
+    assert models.n("m2") == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "wanted"),
+    [
+        (NEAR[0], NEAR[1], "hit-semantic"),
+        ("How do I reset my password?", "The colour of harbours at night", "miss"),
+    ],
+)
+async def test_a_judge_is_not_asked_where_the_verifier_is_sure(
+    kept: str, asked: str, wanted: str, tmp_path: Path
+) -> None:
+    options = {"canonical": False, "verify": "llm", "judge": "m2"}
+    async with cached(tmp_path, options, m2=[said("yes")]) as (gateway, models):
+        await put(gateway, kept)
+        answer = await put(gateway, asked)
+
+    assert where(answer) == wanted
+    assert models.n("m2") == 0
+
+
+async def test_a_judge_is_asked_in_languages_that_the_verifier_does_not_know(
+    tmp_path: Path,
+) -> None:
+    options = {"canonical": False, "verify": "llm", "judge": "m2"}
+    async with cached(tmp_path, options, m2=[said("yes")]) as (gateway, models):
+        await put(gateway, "Wie kann ich mein Passwort neu setzen und wo mache ich das?")
+        answer = await put(gateway, "Wo und wie setze ich mein Passwort neu, und was mache ich?")
+
+    assert where(answer) == "hit-semantic"
     assert models.n("m2") == 1
 
 
@@ -202,10 +238,41 @@ async def test_with_a_bound_on_wrong_hits_nothing_near_is_served_before_labels_p
     options = {"canonical": False, "scope": "tenant", "max_wrong_hit_rate": 0.02}
     async with cached(tmp_path, options, m1=[said("the same answer")]) as (gateway, models):
         await put(gateway, NEAR[0])
-        near = await put(gateway, "How can I reset my password?")
+        near = await put(gateway, UNDECIDED)
         async with asyncio.timeout(5):
-            while where(await put(gateway, "How can I reset my password?")) != "hit-semantic":
+            while where(await put(gateway, UNDECIDED)) != "hit-semantic":
                 await asyncio.sleep(0.01)
 
     assert where(near) == "miss"
     assert models.n() == 2
+
+
+@pytest.mark.bug("K21")
+async def test_what_the_learned_verifier_is_sure_of_is_served_before_and_audited(
+    tmp_path: Path,
+) -> None:
+    options = {"canonical": False, "scope": "tenant", "max_wrong_hit_rate": 0.02}
+    async with cached(tmp_path, options, m1=[said("the same answer")]) as (gateway, models):
+        sessions = [f"Please how can I reset my password{'?' * n}" for n in range(80)]
+        await put(gateway, NEAR[0])
+        found = [where(await put(gateway, text)) for text in sessions]
+
+    assert found.count("hit-semantic") > len(found) // 2
+    assert models.n() == 1 + found.count("miss")
+
+
+@pytest.mark.bug("K21")
+async def test_an_answer_that_said_something_else_is_never_led_to_again(tmp_path: Path) -> None:
+    options = {"canonical": False, "exact": False, "scope": "tenant", "max_wrong_hit_rate": 0.02}
+    script = [said("it takes 5 days"), said("it takes 7 days")]
+    async with cached(tmp_path, options, m1=script) as (gateway, _):
+        await put(gateway, NEAR[0])
+        await put(gateway, UNDECIDED)
+        store = gateway.worker._state.cache
+        assert isinstance(store, MemoryCache)
+        shelf = store._shelves["acme"]
+        async with asyncio.timeout(5):
+            while not shelf.blocked:
+                await asyncio.sleep(0.01)
+
+    assert {len(ids) for ids in shelf.blocked.values()} == {1}

@@ -79,7 +79,8 @@ class SemanticCache(Middleware):
         self._lookup = Lookup(options, store, embedder, verifier, self._savings.mismatched)
         self._learning: Learning | None = None
         if embedder is not None and options.max_wrong_hit_rate is not None:
-            self._learning = Learning(options, build, embedder, store, self._lookup.ask_store)
+            asking = self._lookup.ask_store
+            self._learning = Learning(options, build, embedder, store, asking, verifier.trusts)
             self._lookup.decide = self._learning.decide
         self._flights = Flights()
         self._renewing: set[tuple[str, str]] = set()

@@ -4,8 +4,9 @@ A miss with a near candidate calls the model anyway; whether its answer says the
 is found out behind the answer, and asked questions of models then are no part of the caller's request.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from gateway.core import clock
 from gateway.core.answer import Answer
@@ -25,6 +26,8 @@ from gateway.middleware.semantic_cache.online.pool import Change, PoolModel
 from gateway.middleware.semantic_cache.online.pools import PoolName, Pools
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 
+_T = TypeVar("_T")
+_log = logging.getLogger("gateway")
 _WAIT_S = 10.0
 
 
@@ -56,7 +59,11 @@ class Prompt(NamedTuple):
 class AskStore(Protocol):
     """Asks the store within its bounds."""
 
-    def __call__(self, work: Awaitable[bool]) -> Awaitable[bool]: ...
+    def __call__(self, work: Awaitable[_T]) -> Awaitable[_T]: ...
+
+
+Trusts = Callable[[str, str, float], bool]
+"""Tells of a question, a kept one and their similarity whether a verifier of its own is sure."""
 
 
 class Learning:
@@ -69,13 +76,17 @@ class Learning:
         embedder: Embedder,
         store: CacheStore,
         ask_store: AskStore,
+        trusts: Trusts,
     ) -> None:
         rate = options.max_wrong_hit_rate or 0.0
         judge: Judge | None = None
         if options.judge:
             aside = Aside(build, options.judge, "judge")
             judge = Judge(aside, options.judge_timeout_ms / 1000)
-        self._pools = Pools(rate, spawn=build.ports.spawn, told=self._told)
+        ports = build.ports
+        self._pools = Pools(rate, store=ports.opaque, spawn=ports.spawn, told=self._told)
+        self._trusts = trusts
+        self._count = ports.metrics.counter
         self._embedder = embedder
         self._comparer = Comparer(self._vector, judge)
         self._spawn = build.ports.spawn
@@ -93,9 +104,11 @@ class Learning:
             return Decided("threshold")
         if features.veto:
             return Decided(f"guard:{features.veto}")
-        decision = model.decide(features)
+        best = features.best
+        is_trusted = self._trusts(asked, best.entry.asked, best.similarity)
+        decision = model.decide(features, trusted=is_trusted)
         if decision.action == "serve":
-            return Decided("", best=features.best)
+            return Decided("", best=best)
         reason = "explore" if decision.action == "explore" else "verifier"
         return Decided(reason, audit=Audit(name, features, decision.weight))
 
@@ -115,13 +128,12 @@ class Learning:
         if same is None:
             return
         self._pools.label(audit.name, audit.features, right=same, weight=audit.weight)
-        if not same:
-            return
-        alias = self._store.alias(
-            kept, prompt.exact, prompt.canonical, prompt.vector.data, prompt.asked
-        )
         try:
-            await self._ask_store(alias)
+            if same:
+                alias = (prompt.exact, prompt.canonical, prompt.vector.data, prompt.asked)
+                await self._ask_store(self._store.alias(kept, *alias))
+            else:
+                await self._ask_store(self._store.block(kept.pool, kept.id, prompt.exact))
         except Down:
             return
 
@@ -133,8 +145,13 @@ class Learning:
         return vector.data if vector is not None else None
 
     def _told(self, name: PoolName, model: PoolModel, change: Change | None) -> None:
-        del name, change
         self._gauge.set(model.estimate())
+        if change is None:
+            return
+        self._count("gateway_cache_pool_changes_total", name.tenant, change).inc()
+        now = "are served again" if change == "certified" else "are not served until it holds again"
+        words = "cache pool %s of %s: the bound on wrong hits is %s, similar questions %s"
+        _log.warning(words, name.namespace, name.tenant, change, now)
 
 
 def _apart(call: Call) -> Call:

@@ -6,7 +6,7 @@ from gateway.core import codec
 from gateway.core.call import Call
 from gateway.middleware.aside import Aside
 from gateway.middleware.base import Build
-from gateway.middleware.semantic_cache.online.judge import Judge
+from gateway.middleware.semantic_cache.online.judge import Judge, undecided
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 from gateway.middleware.semantic_cache.words import verifier
 from gateway.middleware.semantic_cache.words.guards import signature, veto
@@ -23,7 +23,7 @@ class Verifier:
         if self._kind == "llm" and options.semantic:
             aside = Aside(build, options.judge, "judge")
             self._judge = Judge(aside, options.judge_timeout_ms / 1000)
-        if self._kind == "learned" and options.semantic:
+        if self._kind in {"learned", "llm"} and options.semantic:
             _learned()
 
     async def verdict(
@@ -38,15 +38,24 @@ class Verifier:
         reason = veto(_signature(asked), _signature(kept))
         if reason:
             return f"guard:{reason}"
-        if self._kind == "learned" and not (is_proven or _is_same(asked, kept, similarity)):
+        if is_proven or self._kind == "guards":
+            return ""
+        score = _score(asked, kept, similarity)
+        if score is not None and score >= verifier.cut():
+            return ""
+        if self._judge is None or (score is not None and not undecided(score, verifier.cut())):
             return "verifier"
-        if self._judge is not None and not await self._judge.same(call, "questions", kept, asked):
-            return "judge"
-        return ""
+        return "" if await self._judge.same(call, "questions", kept, asked) else "judge"
+
+    def trusts(self, asked: str, kept: str, similarity: float) -> bool:
+        """Tell whether the learned verifier, where it is asked at all, is sure of a pair by itself."""
+        if self._kind not in {"learned", "llm"}:
+            return False
+        return _learned() and verifier.serves(_signature(kept), _signature(asked), similarity)
 
 
 def _learned() -> bool:
-    """Read the trees at load; without them no pair is the same: exact and canonical hits are left."""
+    """Read the trees at load; without them no pair is sure: exact and canonical hits, and the judge's, are left."""
     try:
         verifier.forest()
     except (OSError, codec.JSONError, verifier.UnfitError):
@@ -54,5 +63,12 @@ def _learned() -> bool:
     return True
 
 
-def _is_same(asked: str, kept: str, similarity: float) -> bool:
-    return _learned() and verifier.serves(_signature(kept), _signature(asked), similarity)
+def _score(asked: str, kept: str, similarity: float) -> float | None:
+    """Return how sure the trees are of a pair that the guards let pass; None where they cannot tell."""
+    one, other = _signature(kept), _signature(asked)
+    is_equal = bool(one.key) and one.key == other.key
+    if not _learned():
+        return None
+    if not is_equal and {one.language, other.language} != {verifier.LANGUAGE}:
+        return None
+    return verifier.score(one, other, similarity)

@@ -74,7 +74,6 @@ async def test_a_text_that_a_vector_does_not_tell_all_of_has_none(text: str, wei
     assert await BuiltIn(weights).vector(NO_CALL, text) is None
 
 
-@pytest.mark.contract("L-3")
 async def test_vectors_are_made_beside_the_loop(weights: Path) -> None:
     source = BuiltIn(weights)
     made = await asyncio.gather(*(source.vector(NO_CALL, "reset my password") for _ in range(9)))

@@ -15,6 +15,8 @@ from gateway.middleware.semantic_cache.online.pool import Change, PoolModel
 MOST: Final = 256
 """Pools that a process keeps in memory; the longest unused goes first, and comes back from the store."""
 TTL_S: Final = 30 * 86_400.0
+SHARE_EVERY: Final = 50
+"""Labels of one process after which it exchanges with the others, though no fit is due."""
 
 
 class PoolName(NamedTuple):
@@ -51,6 +53,7 @@ class Pools:
         self._most = most
         self._models: OrderedDict[PoolName, PoolModel] = OrderedDict()
         self._busy: set[PoolName] = set()
+        self._unshared: dict[PoolName, int] = {}
 
     def of(self, name: PoolName) -> PoolModel:
         """Return the model of a pool; what the store knows of a new one comes in behind."""
@@ -62,7 +65,7 @@ class Pools:
         model = PoolModel(self._alpha, seed=f"{self._seed}:{digest(*name)}")
         self._models[name] = model
         if len(self._models) > self._most:
-            self._models.popitem(last=False)
+            self._unshared.pop(self._models.popitem(last=False)[0], None)
         if self._store is not None and self._spawn is not None:
             self._busy.add(name)
             self._spawn(self._refit(name, model, self._store), "learn of a cache's pool")
@@ -76,7 +79,9 @@ class Pools:
         change = model.label(features, right=right, weight=weight)
         if change is not None:
             self._told(name, model, change)
-        if not model.due or name in self._busy:
+        unshared = self._unshared[name] = self._unshared.get(name, 0) + 1
+        is_to_share = self._store is not None and unshared >= SHARE_EVERY
+        if not (model.due or is_to_share) or name in self._busy:
             return
         if self._spawn is None:
             self._told(name, model, model.refit())
@@ -88,6 +93,7 @@ class Pools:
         """Exchange labels with the other replicas, then fit on a thread of its own."""
         try:
             if store is not None:
+                self._unshared.pop(name, None)
                 await _exchange(name, model, store)
             if model.due:
                 rows, fresh = model.rows(), model.fresh

@@ -155,3 +155,25 @@ def test_a_caller_s_word_on_a_hit_is_a_label_once_and_of_its_own_tenant_alone() 
     assert not recent.feedback("acme", "req-1", right=False)
     assert pools.of(_NAME).labels == 1
     assert pools.of(_NAME).histories["a"].wrong == 1
+
+
+async def test_labels_are_shared_long_before_there_are_enough_for_a_fit() -> None:
+    store, random = MemoryOpaque(), Random(1)
+    one, two = Replica(store, "one"), Replica(store, "two")
+    await one.label(random, 60)
+    two.pools.of(_NAME)
+    await two.idle()
+
+    assert two.pools.of(_NAME).labels >= 50
+
+
+async def test_a_restart_goes_on_with_the_labels_of_before() -> None:
+    store, random = MemoryOpaque(), Random(1)
+    one = Replica(store, "one")
+    await one.label(random, 350)
+    again = Replica(store, "again")
+    again.pools.of(_NAME)
+    await again.idle()
+    await again.label(random, 100)
+
+    assert again.changes[:1] == ["certified"]
