@@ -67,8 +67,8 @@ class SemanticCacheOptions(Options):
         default=None,
         gt=0,
         lt=1,
-        description="The share of similar hits that may be wrong: near hits are only served where labels prove it, or "
-        "where the learned verifier is sure; both are audited.",
+        description="The share of similar hits that may be wrong: near hits are only served where labels prove it, "
+        "or where the learned verifier is sure; both are audited.",
     )
     coalesce: bool = Field(
         default=True,
