@@ -35,6 +35,7 @@ from gateway.server.listener import Edge, Listener
 from gateway.server.record import Recorder
 from gateway.server.serve import Admission, Handler
 from gateway.state import State
+from gateway.stores.cache_memory import MemoryCache
 from gateway.telemetry import bridge
 from gateway.telemetry.cells import Registry
 from gateway.telemetry.lag import LagSampler
@@ -47,6 +48,10 @@ from gateway.upstream.health import HealthBook
 from gateway.version import VERSION
 
 _log = logging.getLogger("gateway")
+_CACHES_APART = (
+    "semantic_cache: each of %d workers keeps answers of its own in memory, which is meant for development (R-9): "
+    "write stores.cache: redis://..."
+)
 _RETIRE_S = 1.0
 
 
@@ -258,6 +263,8 @@ class Worker:
         layers = (layer for name in tree.tenants for layer in tree.chain_of(name))
         if not self._has_cache and any(layer.kind == "semantic_cache" for layer in layers):
             self._has_cache = True
+            if tree.server.workers > 1 and isinstance(self._state.cache, MemoryCache):
+                _log.warning(_CACHES_APART, tree.server.workers)
             self._inflight.spawn(_begun(self._state.cache), "look what the cache can do")
 
     async def close(self) -> None:

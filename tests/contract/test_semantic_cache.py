@@ -413,7 +413,7 @@ async def test_an_embedder_that_is_down_is_a_miss(
     assert "cache_unavailable" in first.headers["x-gateway-warnings"]
 
 
-@pytest.mark.contract("W-CACHE-1", "T-209")
+@pytest.mark.contract("W-CACHE-1", "T-209", "R-8")
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -276,3 +277,32 @@ async def test_an_answer_that_said_something_else_is_never_led_to_again(tmp_path
                 await asyncio.sleep(0.01)
 
     assert {len(ids) for ids in shelf.blocked.values()} == {1}
+
+
+async def test_questions_of_the_hour_keep_where_answers_live_for_a_minute(tmp_path: Path) -> None:
+    async with cached(tmp_path, {"ttl_s": 60}) as (gateway, _):
+        answers = [await put(gateway, "what is the weather today?") for _ in range(2)]
+
+    assert [where(each) for each in answers] == ["miss", "hit-exact"]
+
+
+async def test_words_that_an_operator_wrote_hold_however_short_answers_live(tmp_path: Path) -> None:
+    async with cached(tmp_path, {"ttl_s": 60, "volatile": ["today"]}) as (gateway, _):
+        answers = [await put(gateway, "what is the weather today?") for _ in range(2)]
+
+    assert [where(each) for each in answers] == ["off", "off"]
+
+
+@pytest.mark.contract("W-CACHE-18", "R-9")
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_several_workers_with_answers_in_memory_are_warned_of(
+    workers: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def several(config: Json) -> None:
+        config["server"] = {**config.get("server", {}), "workers": workers}
+
+    with caplog.at_level(logging.WARNING, "gateway"):
+        async with cached(tmp_path, config=several) as (gateway, _):
+            await put(gateway)
+
+    assert ("R-9" in caplog.text) is (workers > 1)

@@ -12,6 +12,8 @@ from gateway.middleware.semantic_cache.fingerprint import Ask
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 
 _DEFAULT_TEMPERATURE = 1.0
+_BRIEF_S = 60.0
+"""Answers that live no longer may be those to questions of the hour."""
 
 
 class Admission:
@@ -21,7 +23,9 @@ class Admission:
         self._max_temperature = options.max_temperature
         self._after_tools = options.cache_after_tools
         self._max_bytes = options.max_entry_bytes
-        words = "|".join(re.escape(word) for word in options.volatile)
+        is_brief = options.ttl_s + options.stale_ttl_s <= _BRIEF_S
+        own = () if is_brief and "volatile" not in options.model_fields_set else options.volatile
+        words = "|".join(re.escape(word) for word in own)
         self._volatile = re.compile(rf"\b(?:{words})\b", re.IGNORECASE) if words else None
 
     def bars(self, call: Call, ask: Ask) -> str:
