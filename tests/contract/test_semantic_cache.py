@@ -434,3 +434,12 @@ async def test_options_that_cannot_work_are_refused_at_load(
             pass
 
     assert says in str(refused.value)
+
+
+@pytest.mark.bug("K20")
+async def test_callers_of_other_formats_share_nothing(tmp_path: Path) -> None:
+    async with cached(tmp_path) as (gateway, models):
+        answers = [await put(gateway, "hi", each) for each in ("chat", "messages", "responses")]
+
+    assert [where(each) for each in answers] == ["miss"] * 3
+    assert models.n() == 3
