@@ -9,7 +9,7 @@ class PlainErrors:
 
     def read_error(self, http: int, body: bytes, secrets: Redactor) -> ProviderError:
         """Read a provider's error answer of any shape; never fails."""
-        return openai_errors.read_error(body, secrets)
+        return openai_errors.read_error(body, secrets, http=http)
 
     def error_class(self, error: ProviderError, http: int) -> str:
         """Classify what a provider said: context, policy, quota, auth or other."""
