@@ -12,6 +12,8 @@ ARGS ?=
 DATA ?=
 TWO := -n 2 --dist loadgroup
 FORMATS := tests/unit/dialects
+# Random tests draw less often than in `make test`, and what starts processes or tries thousands is left to it.
+QUICK := TESTS=quick $(BIN)/python -m pytest -q -m "not soak and not slow"
 
 # The cheapest per request first. A name may exist and not work (version managers leave such shims), so each is tried.
 # An interpreter in one piece goes before all whose core is a shared library: those take a fifth to a third more CPU.
@@ -68,10 +70,10 @@ unit: $(VENV)/.dev
 
 # The same in two halves: two runs at once find half of the tests each, two workers of one run find all of them twice.
 unit-formats: $(VENV)/.dev
-	@$(BIN)/python -m pytest -q $(FORMATS) $(ARGS)
+	@$(QUICK) $(FORMATS) $(ARGS)
 
 unit-others: $(VENV)/.dev
-	@$(BIN)/python -m pytest -q $(wildcard tests/unit tests/architecture) $(FORMATS:%=--ignore=%) $(ARGS)
+	@$(QUICK) $(wildcard tests/unit tests/architecture) $(FORMATS:%=--ignore=%) $(ARGS)
 
 bench: $(VENV)/.dev ## Measure this gateway
 	@exec $(BIN)/python -m benchmarks $(ARGS)

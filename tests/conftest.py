@@ -10,6 +10,7 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from tests.support.postgres_server import any_postgres, fresh_schema
+from tests.support.rounds import QUICK
 
 _LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
@@ -21,7 +22,8 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("ci" if os.environ.get("CI") else "local")
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+settings.load_profile("quick" if QUICK else "ci" if os.environ.get("CI") else "local")
 
 
 # Thousands of tests are collected and all of them stay: looking through them for cycles again and again would take

@@ -31,9 +31,10 @@ def planted(name: str) -> str:
     return f"from {module} import {leaf}\n\nprint({leaf})\n" if module else f"import {name}\n"
 
 
-@pytest.mark.parametrize("name", BANNED)
-def test_a_banned_name_is_refused_in_a_middleware(name: str) -> None:
-    assert "TID251" in refusals(planted(name), "gateway/middleware/planted.py")
+def test_every_banned_name_is_refused_in_a_middleware() -> None:
+    said = refusals("".join(map(planted, BANNED)), "gateway/middleware/planted.py")
+
+    assert [name for name in BANNED if f"TID251 `{name}` is banned" not in said] == []
 
 
 @pytest.mark.parametrize(

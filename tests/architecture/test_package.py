@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.shared import ROOT, absent
 
+pytestmark = pytest.mark.slow
+
 CARRIED = ("pyproject.toml", "README.md", "LICENSE")
 
 

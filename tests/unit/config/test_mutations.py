@@ -8,6 +8,8 @@ from typing import cast
 import pytest
 import yaml
 
+from tests.support.rounds import some
+
 Check = Callable[..., list[str]]
 Path = tuple[str | int, ...]
 
@@ -148,10 +150,10 @@ def spots(node: yaml.Node, path: Path = (), key: yaml.Node | None = None) -> Ite
 
 
 SPOTS = list(spots(cast("yaml.Node", yaml.compose(GOOD))))
-SCALARS = [spot for spot in SPOTS if isinstance(spot.node, yaml.ScalarNode)]
-BLOCKS = [spot for spot in SPOTS if isinstance(spot.node, yaml.MappingNode)]
-LISTS = [spot for spot in SPOTS if isinstance(spot.node, yaml.SequenceNode)]
-KEYS = [spot for spot in SPOTS if spot.key is not None]
+SCALARS = some([spot for spot in SPOTS if isinstance(spot.node, yaml.ScalarNode)])
+BLOCKS = some([spot for spot in SPOTS if isinstance(spot.node, yaml.MappingNode)])
+LISTS = some([spot for spot in SPOTS if isinstance(spot.node, yaml.SequenceNode)])
+KEYS = some([spot for spot in SPOTS if spot.key is not None])
 
 
 Lines = Callable[[str], set[int]]

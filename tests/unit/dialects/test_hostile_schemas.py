@@ -11,6 +11,7 @@ from gateway.dialects.fit.prompt import fit
 from gateway.dialects.losses import Notes
 from gateway.dialects.registry import TARGETS
 from gateway.dialects.sides import Facts
+from tests.support.rounds import rounds
 
 Json = dict[str, Any]
 AIMS = (
@@ -94,7 +95,7 @@ def test_a_schema_of_any_shape_is_written_or_refused(
 ) -> None:
     random = Random(f"{wire} {is_tool}")
     schemas = [{word: value} for word in WORDS for value in VALUES]
-    schemas += [any_schema(random) for _ in range(300)]
+    schemas += [any_schema(random) for _ in rounds(300)]
     for schema in schemas:
         try:
             written(wire, facts, schema, is_tool=is_tool)

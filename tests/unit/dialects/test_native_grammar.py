@@ -15,6 +15,7 @@ from gateway.dialects.ollama.target import Ollama
 from gateway.dialects.sides import Facts, TargetSide
 from tests.support.native_recordings import Json
 from tests.support.neutral import PARTS, SETTINGS, Can, prompt
+from tests.support.rounds import rounds
 
 _SHOWN = frozenset(kind for kind in PARTS if kind.partition("_")[0] in {"image", "audio", "file"})
 ANYTHING = Can(
@@ -111,14 +112,14 @@ def _ollama(messages: list[Json]) -> Iterator[str]:
 def test_a_request_fits_or_is_refused_by_name(
     target: TargetSide, breaches: Callable[[list[Json]], Iterator[str]]
 ) -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         written = _written(target, seed, ANYTHING)
         if isinstance(written, InputError):
             assert "invalid_request" == written.code, seed
             assert written.param, written.message
         else:
             assert [] == list(breaches(written["messages"])), seed
-    for seed in range(200):
+    for seed in rounds(200):
         written = _written(target, seed, SIMPLE)
         assert not isinstance(written, InputError), seed
         assert [] == list(breaches(written["messages"])), seed

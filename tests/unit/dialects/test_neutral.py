@@ -7,6 +7,7 @@ import pytest
 from gateway.core.answer import Collector, PartBegan
 from gateway.core.message import ToolCall, ToolResult
 from tests.support.neutral import PARTS, Can, answer, events, prompt
+from tests.support.rounds import rounds
 
 EVERYTHING = Can(
     "made_up",
@@ -26,7 +27,7 @@ EVERYTHING = Can(
 @pytest.mark.bug("K37")
 @pytest.mark.parametrize("can", [EVERYTHING, Can("made_up")], ids=["everything", "little"])
 def test_a_stream_collected_is_the_answer_it_tells(can: Can) -> None:
-    for seed in range(200):
+    for seed in rounds(200):
         rng = Random(seed)
         whole = answer(rng, can)
         told = events(rng, whole)
@@ -41,7 +42,7 @@ def test_a_stream_collected_is_the_answer_it_tells(can: Can) -> None:
 
 @pytest.mark.parametrize("can", [EVERYTHING, Can("made_up")], ids=["everything", "little"])
 def test_every_call_of_a_history_is_answered(can: Can) -> None:
-    for seed in range(200):
+    for seed in rounds(200):
         history = prompt(Random(seed), can).messages
         parts = [part for message in history for part in message.parts]
         calls = [part.id for part in parts if isinstance(part, ToolCall)]

@@ -21,6 +21,7 @@ from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.opaque import call_key, restore, seal_key, sealed_of, wanted
 from tests.support import neutral
+from tests.support.rounds import rounds
 
 CLAUDE = Grammar(makers=frozenset({"anthropic"}), sealed_turns=True, empty_text=False)
 GEMINI = Grammar(makers=frozenset({"gemini"}), empty_text=False)
@@ -226,7 +227,7 @@ def test_any_answer_comes_back_whole_from_what_chat_can_carry() -> None:
         huge=0.0,
     )
     restored = 0
-    for seed in range(300):
+    for seed in rounds(300):
         whole = neutral.answer(Random(seed), can)
         kept = sealed_of(whole, "d1")
         assert all(isinstance(codec.encode(key), bytes) for key in kept)
@@ -242,4 +243,4 @@ def test_any_answer_comes_back_whole_from_what_chat_can_carry() -> None:
             restored += 1
             rules = Grammar(makers=frozenset({"anthropic", "gemini"}))
             assert back(kept, history(*sent), rules) == list(choice.parts), seed
-    assert restored > 100
+    assert restored > len(rounds(300)) // 3

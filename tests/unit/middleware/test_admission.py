@@ -16,6 +16,7 @@ from gateway.core.money import Price
 from gateway.core.usage import Usage
 from gateway.stores.memory import MemoryCounters
 from tests.support.layer import ANSWER
+from tests.support.rounds import rounds
 from tests.support.spending import Attempt, Down, PricedModel, Purse, Spender, call_of
 
 CHEAP, DEAR = Price(1_000_000, 1_000_000), Price(100_000_000, 100_000_000)
@@ -59,7 +60,7 @@ class Watching(MemoryCounters):
 
 
 @pytest.mark.bug("K14", "K15")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=len(rounds(60)), deadline=None)
 @given(crowds(), st.integers(1, 400))
 async def test_what_was_admitted_never_passes_the_cap(crowd: list[Spender], cap: int) -> None:
     counters = Watching()
@@ -78,7 +79,7 @@ async def test_what_was_admitted_never_passes_the_cap(crowd: list[Spender], cap:
 
 
 @pytest.mark.bug("K14")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=len(rounds(40)), deadline=None)
 @given(crowds(), st.integers(1, 5), st.integers(1, 5))
 async def test_calls_at_once_never_pass_their_limit(
     crowd: list[Spender], at_once: int, requests: int

@@ -23,6 +23,7 @@ from gateway.server.limits import ConnectionLimits
 from gateway.server.protocol import GuardedProtocol
 from tests.support.edge import Edge, Stub, serve, wait_until
 from tests.support.raw_client import RawClient, get, post
+from tests.support.rounds import rounds
 
 
 class Wire(asyncio.Transport):
@@ -283,7 +284,7 @@ async def test_a_cut_anywhere_changes_nothing(at: int) -> None:
     junk=st.binary(max_size=40),
     at=st.integers(0, len(REQUEST) * 3),
 )
-@settings(max_examples=300)
+@settings(max_examples=len(rounds(300)))
 def test_broken_requests_are_refused_and_never_raise(cuts: list[int], junk: bytes, at: int) -> None:
     data = REQUEST * 3
     data = data[:at] + junk + data[at + len(junk) :]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.telemetry.cells import OTHER, Kind, Registry, read
 from gateway.telemetry.segment import SEGMENT, Segment, records
+from tests.support.rounds import rounds
 
 BOUNDS = (0.1, 1.0, 10.0)
 
@@ -293,7 +294,7 @@ def test_a_walk_over_any_bytes_stays_inside(cut: int, noise: bytes) -> None:
     assert all(8 * record.at + 8 * record.count <= len(data) for record in records(data))
 
 
-@settings(max_examples=30)
+@settings(max_examples=len(rounds(30)))
 @given(cut=st.integers(min_value=8, max_value=200), noise=st.binary(min_size=1, max_size=64))
 def test_a_damaged_region_neither_stops_a_reader_nor_the_next_writer(
     tmp_path_factory: pytest.TempPathFactory, cut: int, noise: bytes

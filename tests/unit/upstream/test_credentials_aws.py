@@ -80,6 +80,7 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", ["", "a/token=="])
 async def test_a_signature_is_that_of_botocores_own_client(token: str, tmp_path: Path) -> None:
     signer = aws_signer(settings(session_token=token), BASE)

@@ -25,6 +25,7 @@ from gateway.dialects.sides import Facts
 from tests.support import neutral
 from tests.support.bedrock_recordings import exchanges
 from tests.support.bedrock_requests import ORIGIN, read_prompt
+from tests.support.rounds import rounds
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 CONVERSE = Converse()
@@ -79,7 +80,7 @@ def test_requests_that_were_accepted_are_written_again() -> None:
 @pytest.mark.bug("K32", "K33", "K34")
 @pytest.mark.parametrize("model", [CLAUDE, "anthropic.claude-3-7-sonnet-20250219-v1:0"])
 def test_every_prompt_comes_back_as_it_was_up_to_what_is_noted(model: str) -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         prompt = neutral.prompt(Random(seed), CAN)
         notes = Notes()
         grammar = CONVERSE.grammar(Facts("bedrock", model))

@@ -14,6 +14,7 @@ from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts, Told
 from tests.support.grammar import breaches
 from tests.support.neutral import SETTINGS, Can, answer, cuts, events, prompt
+from tests.support.rounds import rounds
 
 SIDE = ChatSide()
 ROUTED = Can(
@@ -82,7 +83,7 @@ def told(asked: bool = True) -> Told:
 @pytest.mark.bug("K33", "K34")
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_request_comes_back_as_it_was(kind: str) -> None:
-    for seed in range(150):
+    for seed in rounds(150):
         asked = prompt(Random(seed), TARGETS[kind])
         if asked.reasoning == Reasoning(enabled=False):
             asked = codec.replace(asked, reasoning=Reasoning(enabled=False, effort="none"))
@@ -114,7 +115,7 @@ def uncited(part: object) -> object:
 
 @pytest.mark.bug("K32", "K35")
 def test_a_whole_answer_comes_back_as_it_was() -> None:
-    for seed in range(400):
+    for seed in rounds(400):
         whole = answer(Random(seed), ANSWERS)
         notes = Notes()
 
@@ -126,7 +127,7 @@ def test_a_whole_answer_comes_back_as_it_was() -> None:
 
 @pytest.mark.bug("K02", "K03", "K37")
 def test_a_stream_comes_back_as_it_was_and_keeps_the_grammar() -> None:
-    for seed in range(400):
+    for seed in rounds(400):
         rng = Random(seed)
         whole = answer(rng, ANSWERS)
         spoken = events(rng, whole)
@@ -150,7 +151,7 @@ def test_a_stream_comes_back_as_it_was_and_keeps_the_grammar() -> None:
 
 @pytest.mark.bug("K37")
 def test_a_stream_says_what_the_whole_answer_says() -> None:
-    for seed in range(200):
+    for seed in rounds(200):
         rng = Random(seed)
         whole = answer(rng, ANSWERS)
         body = SIDE.writer(told(), Notes()).write(events(rng, whole))

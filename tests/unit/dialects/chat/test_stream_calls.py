@@ -12,6 +12,7 @@ from gateway.dialects.base import StreamRules
 from gateway.dialects.chat.stream_reader import ChatReader
 from tests.support.chat_chunks import DONE, Json, chunk, failure, said
 from tests.support.neutral import Can, arguments, word
+from tests.support.rounds import rounds
 
 
 def call(index: int | None = None, known: str = "", name: str = "", words: str = "") -> Json:
@@ -93,7 +94,7 @@ def test_what_came_before_a_fragment_without_a_call_is_not_lost() -> None:
 
 @pytest.mark.bug("K03")
 def test_random_calls_in_random_pieces_stay_apart() -> None:
-    for seed in range(60):
+    for seed in rounds(60):
         rng = Random(seed)
         can = Can("openai_chat", no_arguments='{"a":1}', huge=0)
         calls = [ToolCall(word(rng), word(rng), arguments(rng, can)) for _ in range(4)]

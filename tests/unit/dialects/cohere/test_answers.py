@@ -18,6 +18,7 @@ from tests.support.native_recordings import Exchange, Json, cuts, exchanges
 from tests.support.neutral import Can, answer, events
 from tests.support.neutral import cuts as cut
 from tests.support.recordings import event_ends
+from tests.support.rounds import rounds
 
 COHERE = CohereV2()
 RULES = StreamRules(hide_usage=False, done_required=False)
@@ -133,7 +134,7 @@ def _expressible(whole: Answer) -> Answer:
 
 @pytest.mark.bug("K01", "K03", "K37")
 def test_streams_of_any_answer_are_read_as_they_were_told() -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         rng = Random(seed)
         told = answer(rng, CAN)
         has_calls = told.choices[0].finish == "tool_calls"
@@ -148,7 +149,7 @@ def test_streams_of_any_answer_are_read_as_they_were_told() -> None:
 
 @pytest.mark.bug("K35", "K37")
 def test_whole_answers_are_read_as_they_were_told() -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         rng = Random(seed)
         told = answer(rng, CAN)
         plan = told.choices[0].finish == "tool_calls" and rng.random() < 0.7

@@ -197,6 +197,7 @@ def _systems(count: int) -> tuple[str, Json]:
     return "openai_chat", {"messages": turn * count}
 
 
+@pytest.mark.slow
 @pytest.mark.bug("K38")
 @pytest.mark.parametrize("lossy", [_thoughts, _reasoning, _unanswered, _members, _systems])
 def test_what_a_long_history_loses_is_named_in_time_that_grows_with_its_length(

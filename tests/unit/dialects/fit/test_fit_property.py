@@ -26,9 +26,10 @@ from gateway.dialects.registry import TARGETS
 from gateway.dialects.sides import Facts
 from tests.support import neutral
 from tests.support.histories import Histories, grammar
+from tests.support.rounds import rounds
 from tests.support.strict import breaches
 
-ROUNDS = 200
+ROUNDS = len(rounds(200))
 _TOKEN = re.compile(r"<\d+> and")
 MODELS = (
     ("openai", "gpt-5.2"),

@@ -21,6 +21,7 @@ from gateway.dialects.sides import Facts
 from tests.support import neutral
 from tests.support.gemini_recordings import exchanges
 from tests.support.gemini_requests import complaints, read
+from tests.support.rounds import rounds
 from tests.support.shared import require_shared
 
 GEMINI = GeminiTarget()
@@ -134,7 +135,7 @@ CAN = neutral.Can(
 @pytest.mark.parametrize("kind", ["gemini", "vertex"])
 def test_a_written_request_reads_back_as_what_was_asked(kind: str) -> None:
     rng = Random(17)
-    for _ in range(150):
+    for _ in rounds(150):
         facts = Facts(kind, "gemini-2.5-flash")
         prompt = fitted(neutral.prompt(rng, CAN), facts)
         notes = Notes()
@@ -148,7 +149,7 @@ def test_a_written_request_reads_back_as_what_was_asked(kind: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_any_history_becomes_one_that_the_provider_takes(model: str) -> None:
     rng = Random(23)
-    for _ in range(100):
+    for _ in rounds(100):
         can = neutral.Can(
             rng.choice(("openai_chat", "anthropic_messages")),
             assistant=frozenset({"text", "thinking", "sealed", "redacted", "call", "refusal"}),

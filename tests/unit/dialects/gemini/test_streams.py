@@ -29,6 +29,7 @@ from gateway.dialects.base import StreamRules
 from gateway.dialects.gemini.side import GeminiTarget
 from tests.support import neutral
 from tests.support.recordings import is_object
+from tests.support.rounds import rounds
 
 GEMINI = GeminiTarget()
 Json = dict[str, Any]
@@ -142,7 +143,7 @@ def reader() -> Any:
 @pytest.mark.bug("K01", "K03", "K37")
 def test_random_streams_read_as_what_they_say_at_any_cut() -> None:
     rng = Random(29)
-    for _ in range(120):
+    for _ in rounds(120):
         answer = neutral.answer(rng, CAN)
         read, collector = reader(), Collector("gemini")
         seen: list[Event] = []
@@ -201,13 +202,13 @@ def spoilt(rng: Random, value: Any) -> Any:
 def test_whatever_a_provider_sends_is_read_or_refused() -> None:
     rng = Random(43)
     read = 0
-    for _ in range(500):
+    for _ in rounds(500):
         body = json.dumps(spoilt(rng, pieces(rng, neutral.answer(rng, CAN))))
         with suppress(UpstreamError):
             read += GEMINI.read_whole(body.encode()).origin == "gemini"
         with suppress(UpstreamError):
             read += fed(body).origin == "gemini"
-    assert read > 100
+    assert read > len(rounds(500)) // 5
 
 
 def fed(body: str) -> Answer:

@@ -18,6 +18,7 @@ from gateway.dialects.messages.sides import MessagesCaller, MessagesTarget
 from gateway.dialects.sides import Told
 from tests.support.grammar_messages import breaches
 from tests.support.messages_requests import broken
+from tests.support.rounds import rounds
 
 Json = dict[str, Any]
 DIALECT = AnthropicMessages()
@@ -77,7 +78,7 @@ def _streams() -> Iterator[bytes]:
             yield _sse([*EVENTS[:at], odd, *EVENTS[at + 1 :]])
     rng = Random(7)
     body = _sse(EVENTS)
-    for _ in range(300):
+    for _ in rounds(300):
         at, size = rng.randrange(len(body)), rng.randrange(5)
         yield body[:at] + rng.randbytes(size) + body[at + rng.randrange(5) :]
 

@@ -15,6 +15,7 @@ from gateway.dialects.messages.sides import MessagesCaller, MessagesTarget
 from gateway.dialects.sides import Facts, Told
 from tests.support.grammar_messages import breaches, collected
 from tests.support.neutral import Can, answer, events, prompt
+from tests.support.rounds import rounds
 from tests.support.strict_messages import refusals
 
 CALLER = MessagesCaller()
@@ -52,7 +53,7 @@ MODELS = ("claude-3-5-haiku", "claude-sonnet-4-5", "claude-opus-4-6", "claude-op
 
 
 @pytest.mark.bug("K33", "K34", "B103", "B105")
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", rounds(80))
 def test_what_is_sent_for_any_request_would_be_accepted(seed: int) -> None:
     rng = Random(seed)
     facts = Facts("anthropic", rng.choice(MODELS), rng.choice((None, 900, 8192)))
@@ -65,7 +66,7 @@ def test_what_is_sent_for_any_request_would_be_accepted(seed: int) -> None:
 
 
 @pytest.mark.bug("K35", "K37", "B004")
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", rounds(80))
 def test_what_any_answer_becomes_keeps_the_grammar(seed: int) -> None:
     rng = Random(seed)
     whole = answer(rng, OTHER)

@@ -16,13 +16,14 @@ from gateway.dialects.sides import Facts, Told
 from tests.support.grammar_messages import breaches
 from tests.support.messages_requests import CAN
 from tests.support.neutral import answer, cuts, events, prompt
+from tests.support.rounds import rounds
 
 CALLER = MessagesCaller()
 TARGET = MessagesTarget()
 RULES = StreamRules(hide_usage=False, done_required=True)
 TOLD = Told("req_1", "m", 0, Prompt("anthropic_messages", ()))
 ANSWERS = replace(CAN, cached=frozenset())
-SEEDS = range(80)
+SEEDS = rounds(80)
 
 
 def _compact(part: Part) -> Part:

@@ -17,6 +17,7 @@ from tests.support import ollama_answers
 from tests.support.native_recordings import Exchange, Json, cuts, exchanges
 from tests.support.neutral import Can, answer, events
 from tests.support.neutral import cuts as cut
+from tests.support.rounds import rounds
 
 OLLAMA = Ollama()
 RULES = StreamRules(hide_usage=False, done_required=False)
@@ -113,7 +114,7 @@ def _expressible(whole: Answer) -> Answer:
 
 @pytest.mark.bug("K01", "K03", "K37")
 def test_streams_of_any_answer_are_read_as_they_were_told() -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         rng = Random(seed)
         told = answer(rng, CAN)
         body = ollama_answers.stream(rng, events(rng, told, overlap=False))
@@ -122,7 +123,7 @@ def test_streams_of_any_answer_are_read_as_they_were_told() -> None:
 
 @pytest.mark.bug("K35", "K37")
 def test_whole_answers_are_read_as_they_were_told() -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         told = answer(Random(seed), CAN)
         assert _expressible(told) == OLLAMA.read_whole(ollama_answers.whole(told)), seed
 

@@ -31,6 +31,7 @@ from gateway.dialects.sides import Facts
 from tests.support.native_recordings import Json, differences, exchanges
 from tests.support.neutral import Can, prompt
 from tests.support.ollama_requests import read_prompt
+from tests.support.rounds import rounds
 
 OLLAMA = Ollama()
 FACTS = Facts(kind="ollama_native", model="gpt-oss:20b")
@@ -119,7 +120,7 @@ def _expressible(asked: Prompt) -> Prompt:
 
 @pytest.mark.bug("K33", "K34")
 def test_a_request_read_back_is_the_one_that_was_written_up_to_noted_losses() -> None:
-    for seed in range(300):
+    for seed in rounds(300):
         asked = prompt(Random(seed), CAN)
         notes = Notes()
         body = written(asked, notes) | {"stream": asked.stream}

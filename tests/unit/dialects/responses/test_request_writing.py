@@ -31,6 +31,7 @@ from tests.support import exchanges
 from tests.support.native_recordings import Exchange, differences
 from tests.support.neutral import SETTINGS, Can, prompt
 from tests.support.responses_recordings import ids
+from tests.support.rounds import rounds
 
 CALLER, TARGET = ResponsesCaller(), ResponsesTarget()
 FACTS = Facts("openai", "gpt-5")
@@ -81,7 +82,7 @@ CAN = Can(
 @pytest.mark.bug("K33", "K34")
 def test_any_prompt_that_is_written_reads_back_as_it_was() -> None:
     rng = Random(34)
-    for _ in range(120):
+    for _ in rounds(120):
         asked = prompt(rng, CAN)
         notes = Notes()
         body = write(asked, notes)
