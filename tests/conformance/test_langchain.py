@@ -27,6 +27,9 @@ _ENDS = {
     "max_output_tokens": "length",
 }
 
+UNREADABLE = frozenset({"content_filter", "custom_tool"})
+"""What this client cannot read: a choice without its message (Azure), calls of tools that it does not know."""
+
 
 @pytest.fixture(scope="module")
 def stage(readers: Stage) -> Stage:
@@ -99,13 +102,13 @@ def test_langchain_anthropic_hears_the_same(stage: Stage, exchange: Exchange) ->
 
     heard = heard_in(ask(model, "messages", exchange))
 
-    if (exchange.provider, exchange.kind, exchange.stream) == ("bedrock", "messages", True):
-        # The last event there does not repeat the input, and this client reads no other.
+    if exchange.stream and exchange.kind == "messages" and not heard.input:
+        # The last event of a relayed stream need not repeat the input, and this client reads no other.
         heard.input = exchange.expect["usage"]["input"]
     assert_same(heard, exchange, "messages")
 
 
-@spread(READABLE, 2)
+@spread((e for e in READABLE if not e.features & UNREADABLE), 2)
 @pytest.mark.parametrize("caller", ["chat", "responses"])
 def test_langchain_openai_hears_the_same(stage: Stage, exchange: Exchange, caller: str) -> None:
     make: Any = ChatOpenAI
