@@ -179,3 +179,20 @@ async def test_the_same_in_flight_is_asked_once(tmp_path: Path) -> None:
     assert (len(models.embedded), models.n()) == (1, 1)
     assert {str(each.json()["data"]) for each in vectors} == {str(vectors[0].json()["data"])}
     assert {text_of(each, stream=bool(n % 2)) for n, each in enumerate(texts)} == {TEXT}
+
+
+@pytest.mark.contract("X-2")
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_guardrail_inside_sees_what_is_kept(stream: bool, tmp_path: Path) -> None:
+    checks = [{"kind": "words", "words": ["eleven"], "action": "redact"}]
+    inner = [{"guardrail": {"input": checks, "output": checks}}]
+    async with cached(tmp_path, inner=inner, config=opened, m1=[completion()]) as (gateway, models):
+        first = await complete(gateway)
+        hit = await complete(gateway, stream=stream)
+        vectors = [await embed(gateway) for _ in range(2)]
+
+    assert [where(each) for each in (hit, vectors[1])] == ["hit-exact", "hit-exact"]
+    assert "eleven" not in first.text + hit.text
+    assert text_of(hit, stream=stream) == text_of(first, stream=False)
+    assert vectors[1].json()["data"] == vectors[0].json()["data"]
+    assert models.n() == 1
