@@ -208,7 +208,7 @@ class Worker:
             server.max_in_flight,
             server.request_timeout_s,
             _is_shared(self._tree),
-            lambda: self._state.book.is_full,
+            self._state.book,
         )
         return kinds, admission, idempotency
 

@@ -1,7 +1,7 @@
 """The door of providers that are built into the gateway: their answers never leave the process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from gateway.chain.plan import Door
 from gateway.core import codec
@@ -54,6 +54,18 @@ class LocalAnswer:
         """Return the next piece; others get their turn in between."""
         await asyncio.sleep(0)
         return next(self._pieces, b"")
+
+    @property
+    def pending(self) -> list[bytes]:
+        """Nothing: it is awaited."""
+        return []
+
+    async def flow(self, take: Callable[[], bool]) -> None:
+        """Return at once: what comes is awaited."""
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return nothing: it is awaited."""
+        del limit
 
     async def read_all(self, limit: int) -> bytes:
         """Return the whole rest."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Never, Self, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from gateway.config.errors import did_you_mean
 from gateway.config.files import Files
+from gateway.core import urls
 
 MASK = "****"
 MAX_FILE_BYTES = 65_536
@@ -97,21 +98,19 @@ class MaskedUrl(Secret):
     __slots__ = ()
 
     def __str__(self) -> str:
-        url = urlsplit(self._text)
-        if not url.netloc:
-            return url._replace(query="").geturl()
-        host = url.netloc.rpartition("@")[2]
-        return url._replace(netloc=host, query="").geturl()
+        url = urls.split(self._text)
+        start = f"{url.scheme}:" if url.scheme else ""
+        slashes = "//" if self._text.startswith(f"{start}//") else ""
+        return f"{start}{slashes}{url.hosts}{url.path}"
 
     @property
     def password(self) -> str:
         """Return the password in the URL, or an empty text."""
-        return unquote(urlsplit(self._text).password or "")
+        return unquote(urls.split(self._text).password)
 
     def differs_in_login(self, other: "MaskedUrl") -> bool:
         """Tell whether another URL is this one but for user and password."""
-        urls = [urlsplit(url.reveal()) for url in (self, other)]
-        bare = {url._replace(netloc=url.netloc.rpartition("@")[2]).geturl() for url in urls}
+        bare = {urls.split(url.reveal())._replace(login="") for url in (self, other)}
         return len(bare) == 1 and self.reveal() != other.reveal()
 
     @property

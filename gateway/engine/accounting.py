@@ -97,7 +97,8 @@ class Accounting:
             self._book.write(_row(attempt, charge))
             if charge.cost_micro:
                 self._cell(run).inc(charge.cost_micro / _MILLION)
-        tell(run.attempt_hooks, attempt, charge)
+        if run.attempt_hooks:
+            tell(run.attempt_hooks, attempt, charge)
 
     def _cell(self, run: Run) -> Counter:
         key = (run.tenant, run.model)
@@ -126,7 +127,12 @@ def charge_for(
     usage = facts.usage
     if usage is None and watcher is not None:
         usage = watcher.usage
-    if usage is not None and (whole or facts.refused) and _complete(endpoint, usage):
+    if (
+        usage is not None
+        and (whole or facts.refused)
+        and usage.input is not None
+        and (usage.output is not None or endpoint not in ANSWERED)
+    ):
         return _charge(EXACT, usage, price)
     if not facts.sent or (facts.refused and not _said(facts)):
         return NOTHING_CHARGED
@@ -137,10 +143,6 @@ def charge_for(
 
 def _said(facts: Facts) -> bool:
     return facts.watcher is not None and facts.watcher.events > 0
-
-
-def _complete(endpoint: str, usage: Usage) -> bool:
-    return usage.input is not None and (usage.output is not None or endpoint not in ANSWERED)
 
 
 def _estimate(

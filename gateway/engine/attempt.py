@@ -137,9 +137,7 @@ class Attempt:
             self._judge(blamed, now)
         self.target.health.places.leave()
         duration_s = now - self.started
-        self._cells.done(outcome, duration_s)
-        if self.usage is not None:
-            self._cells.tokens(self.usage)
+        self._cells.done(outcome, duration_s, self.usage)
         self._accounting.close(self, whole=outcome == _OK)
         trace = self.run.trace
         if trace is not None:

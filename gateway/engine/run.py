@@ -1,6 +1,7 @@
 """The way of one request to its provider: targets in order, credentials in turn, one answer."""
 
 import asyncio
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import cast
 
@@ -68,10 +69,11 @@ class Engine:
             model = model.named(run.asked)
         failure: UpstreamError | None = None
         unfit: InputError | None = None
-        for target in order_targets(model, run):
-            if run.endpoint not in target.account.row.offers:
-                continue
+        targets = model.targets
+        for target in targets if len(targets) == 1 else order_targets(model, run):
             row = target.account.row
+            if run.endpoint not in row.offers:
+                continue
             is_plain = run.endpoint in row.endpoints and not row.wires
             if is_plain and run.endpoint not in FOREIGN_SEALS:
                 outgoing = original.plan(run, model, target)
@@ -97,9 +99,16 @@ class Engine:
         message = f"No target of this model offers {run.endpoint}."
         raise InputError("unsupported_model", message, param="model")
 
-    async def call(self, run: Run, target: Target, outgoing: Outgoing) -> Reply:
+    def call(self, run: Run, target: Target, outgoing: Outgoing) -> Awaitable[Reply]:
         """Send to one target: a credential that is refused or out of quota makes room for the next."""
-        keys = usable_keys(target)
+        keys = target.account.keys
+        if len(keys) == 1:
+            return self._attempt(run, target, keys[0], outgoing)
+        return self._in_turn(run, target, usable_keys(target), outgoing)
+
+    async def _in_turn(
+        self, run: Run, target: Target, keys: Sequence[Key], outgoing: Outgoing
+    ) -> Reply:
         for key in keys[:-1]:
             try:
                 return await self._attempt(run, target, key, outgoing)
@@ -130,7 +139,9 @@ class Engine:
             if answer.status >= _ERRORS:
                 raise await self._read_refusal(attempt, answer)
             attempt.answered()
-            reply = await self._read_reply(run, attempt, answer, outgoing)
+            reply = self._read_plain(run, attempt, answer, outgoing)
+            if reply is None:
+                reply = await self._read_reply(run, attempt, answer, outgoing)
             attempt.delivered()
             return reply
         except AnswerIsError as error:
@@ -156,6 +167,29 @@ class Engine:
                 if answer is not None:
                     answer.abort()
 
+    def _read_plain(
+        self, run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing
+    ) -> Whole | None:
+        """Read a good answer that is here whole and in the caller's format: most are; None for all others."""
+        if not outgoing.watched or outgoing.translation or answer.content_type in outgoing.streams:
+            return None
+        body = answer.at_hand(_MAX_ANSWER_BYTES)
+        if body is None:
+            return None
+        attempt.received = len(body)
+        return self._read_whole(run, attempt, answer.status, body)
+
+    def _read_whole(self, run: Run, attempt: Attempt, status: int, body: bytes) -> Whole:
+        rules = attempt.target.account.rules
+        dialect = cast("Dialect", run.dialect)
+        run.usage = attempt.usage = dialect.read_answer(
+            run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
+        )
+        if rules.content_lists and run.endpoint == "chat":
+            body = without_parts(body)
+        attempt.end("ok")
+        return Whole(status, _JSON_HEADERS, body)
+
     async def _read_reply(
         self, run: Run, attempt: Attempt, answer: Answer, outgoing: Outgoing
     ) -> Reply:
@@ -179,23 +213,16 @@ class Engine:
             return ByteStream(answer, attempt)
         attempt.received = answer_length(answer) or 0
         body = await answer.read_all(_MAX_ANSWER_BYTES)
-        rules = account.rules
         if translation is None:
-            dialect = cast("Dialect", run.dialect)
-            run.usage = attempt.usage = dialect.read_answer(
-                run.endpoint, body, rules.secrets, reasoning_outside=rules.reasoning_outside
-            )
-            if rules.content_lists and run.endpoint == "chat":
-                body = without_parts(body)
-        else:
-            if isinstance(translation, EmbeddingTranslation):
-                translation.counted = counted_input(answer)
-            body, said = translation.read_whole(body, rules)
-            if isinstance(said, NeutralAnswer):
-                asked = cast("Translation", translation).prompt
-                await translating.keep(run, attempt.target, said, asked, self._opaque)
-            run.usage = attempt.usage = said.usage
-            translating.warn(run, translation.notes.warnings)
+            return self._read_whole(run, attempt, answer.status, body)
+        if isinstance(translation, EmbeddingTranslation):
+            translation.counted = counted_input(answer)
+        body, said = translation.read_whole(body, account.rules)
+        if isinstance(said, NeutralAnswer):
+            asked = cast("Translation", translation).prompt
+            await translating.keep(run, attempt.target, said, asked, self._opaque)
+        run.usage = attempt.usage = said.usage
+        translating.warn(run, translation.notes.warnings)
         attempt.end("ok")
         return Whole(answer.status, _JSON_HEADERS, body)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import cast
 
 from gateway.core import clock
@@ -39,6 +40,9 @@ class EventStream:
         "_failure",
         "_first",
         "_outcome",
+        "_passed",
+        "_raised",
+        "_sink",
         "_watcher",
         "finished",
         "headers",
@@ -58,6 +62,9 @@ class EventStream:
         self._failure: Refusal | None = None
         self._outcome = ""
         self._before_end: list[BeforeEnd] | None = None
+        self._sink: Callable[[bytes], bool] | None = None
+        self._passed: bytes | None = None
+        self._raised: GatewayError | None = None
 
     @property
     def usage(self) -> Usage | None:
@@ -108,6 +115,37 @@ class EventStream:
             await self._conclude()
         return data
 
+    async def flow(self, sink: Callable[[bytes], bool]) -> None:
+        """Give plain events to `sink` in the moment they come, with no task in between.
+
+        Returns when anything else is to be done, which `next` then does, and when `sink` returns False.
+        """
+        if self._first or self.finished or self._failure is not None:
+            return
+        self._sink = sink
+        await self._answer.flow(self._take)
+
+    def _take(self) -> bool:
+        """Pass on what has come; False when whoever waits must see to an end, a failure, a cap or a slow client."""
+        answer, watcher, attempt, sink = self._answer, self._watcher, self._attempt, self._sink
+        pending = answer.pending
+        data = pending[0] if len(pending) == 1 else b"".join(pending)
+        if sink is None or (attempt.meter is not None and not self._fits(attempt.meter, data)):
+            return False
+        pending.clear()
+        attempt.received += len(data)
+        try:
+            out = watcher.feed(data)
+        except GatewayError as error:
+            self._raised = error
+            return False
+        if watcher.real:
+            answer.touch()
+        if watcher.error is not None or watcher.done:
+            self._passed = out
+            return False
+        return not out or sink(out)
+
     async def _conclude(self) -> None:
         hooks, self._before_end = self._before_end, None
         for hook in hooks or ():
@@ -116,7 +154,11 @@ class EventStream:
     async def _pull(self) -> bytes:
         if self._failure is not None:
             raise self._failure
+        if self._raised is not None:
+            raise self._raised
         answer, watcher, attempt = self._answer, self._watcher, self._attempt
+        if self._passed is not None:
+            return self._last(self._passed)
         meter, why = attempt.meter, ""
         while True:
             data = await answer.read()
@@ -133,15 +175,20 @@ class EventStream:
                 out, why = await self._feed_slowly(meter, data)
             if watcher.real:
                 answer.touch()
-            if watcher.error is not None:
-                return self._break(out)
-            if watcher.done:
-                self._finish()
-                return out
+            if watcher.error is not None or watcher.done:
+                return self._last(out)
             if why:
                 return out + self._cut_short(why, out)
             if out:
                 return out
+
+    def _last(self, out: bytes) -> bytes:
+        """End with what the events said: an error, or that all is told."""
+        self._passed = None
+        if self._watcher.error is not None:
+            return self._break(out)
+        self._finish()
+        return out
 
     def _fits(self, meter: Meter, data: bytes) -> bool:
         """Tell whether the meter need not be asked, however many events these bytes bring."""

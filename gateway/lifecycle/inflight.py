@@ -31,6 +31,11 @@ class InFlight:
         return len(self._requests)
 
     @property
+    def tasks(self) -> Collection[asyncio.Task[Any]]:
+        """The tasks of the requests that are being answered: a live view, whose size is always at hand."""
+        return self._requests
+
+    @property
     def runs(self) -> Collection[Run]:
         """The requests that are being answered."""
         return self._requests.values()

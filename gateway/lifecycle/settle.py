@@ -32,38 +32,39 @@ _Loop = Callable[[], Coroutine[Any, Any, None]]
 class LedgerWriter:
     """A book whose rows reach the ledger in batches; see `core.ledger.Book`.
 
-    `lost` counts rows that could not be kept while the ledger did not answer.
+    `lost` counts rows that could not be kept while the ledger did not answer. `is_full`: what is begun now might
+    not be written down, while what runs still has room (P-9).
     """
 
     def __init__(self, ledger: Ledger, every_s: float = 0.2, most: int = _MOST_ROWS) -> None:
         self._ledger = ledger
         self._every_s = every_s
         self._most = most
+        self._full_at = most - most // 10
         self._rows: deque[LedgerRow] = deque()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
         self._hurry = asyncio.Event()
         self.lost = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether what is begun now might not be written down; what runs still has room (P-9)."""
-        return len(self._rows) >= self._most - self._most // 10
+        self.is_full = False
 
     def write(self, row: LedgerRow) -> None:
         """Take a row; it reaches the ledger within a second."""
-        if len(self._rows) >= self._most:
-            self.lost += 1
-            if self.lost == 1:
-                _log.error(
-                    "the ledger does not answer and rows are lost; the first: %s", row.run_id
-                )
-            return
-        if not self._rows:
+        rows = self._rows
+        if not rows:
             self._some.set()
             self._none.clear()
-        self._rows.append(row)
+        elif len(rows) >= self._most:
+            self._lose(row)
+            return
+        rows.append(row)
+        self.is_full = len(rows) >= self._full_at
+
+    def _lose(self, row: LedgerRow) -> None:
+        self.lost += 1
+        if self.lost == 1:
+            _log.error("the ledger does not answer and rows are lost; the first: %s", row.run_id)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -91,6 +92,7 @@ class LedgerWriter:
                 await self._append_singly(batch)
             for _ in batch:
                 rows.popleft()
+            self.is_full = len(rows) >= self._full_at
             left -= len(batch)
         if not rows:
             self._some.clear()

@@ -90,6 +90,7 @@ class AsgiExchange:
         "raw_path",
         "received_at",
         "started",
+        "task",
     )
 
     def __init__(
@@ -116,6 +117,7 @@ class AsgiExchange:
         length = index.get(b"content-length")
         self.content_length = int(length) if length is not None else None
         self.has_body = bool(self.content_length) or b"transfer-encoding" in index
+        self.task: asyncio.Task[None] | None = None
         self.started = False
         self.ended = False
         self.gone = False
@@ -146,6 +148,14 @@ class AsgiExchange:
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of this name."""
         return self._index.get(name)
+
+    def sent_any(self, names: frozenset[bytes]) -> bool:
+        """Tell whether any header of these names was sent."""
+        return not names.isdisjoint(self._index)
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return nothing: what has arrived is known when it was asked for."""
+        del limit
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body; raises InputError."""
@@ -316,6 +326,11 @@ class AsgiExchange:
         if not self.aborted:
             self.ended = True
             self._callbacks.clear()
+
+    def give(self, status: int, block: Block, body: bytes) -> None:
+        """Give a whole answer."""
+        self.start(status, block, length=len(body))
+        self.end(body)
 
     def abort(self) -> None:
         """Cut the connection, visibly short of the end."""

@@ -9,7 +9,7 @@ from typing import Protocol
 from gateway.core.errors import InputError
 from gateway.core.ids import accepted, new_request_id
 from gateway.server.exchange import Block, Headers
-from gateway.server.head import CLOSE, response_head, wants_close
+from gateway.server.head import CLOSE, response_head, wants_close, whole_answer
 
 _log = logging.getLogger("gateway.server")
 
@@ -145,6 +145,17 @@ class DirectExchange:
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of this name."""
         return self._index.get(name)
+
+    def sent_any(self, names: frozenset[bytes]) -> bool:
+        """Tell whether any header of these names was sent."""
+        return not names.isdisjoint(self._index)
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return the whole body if it is here and not too large."""
+        parts = self._parts
+        if self.complete and len(parts) == 1 and self.received <= limit:
+            return bytes(parts[0])
+        return None
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body; raises InputError."""
@@ -340,6 +351,27 @@ class DirectExchange:
         self.ended = True
         self._callbacks = None
         self._link.finished(self)
+
+    def give(self, status: int, block: Block, body: bytes) -> None:
+        """Give a whole answer: in one piece where nothing is out of the ordinary."""
+        link = self._link
+        if (
+            self.started
+            or self.gone
+            or link.closing
+            or not (self.keep_alive and self.complete and self.http11)
+            or self.method == "HEAD"
+            or status in _BODYLESS
+            or len(body) > _JOIN_BYTES
+        ):
+            self.start(status, block, length=len(body))
+            self.end(body)
+            return
+        self.started = self.ended = True
+        self.bytes_out = len(body)
+        self._callbacks = None
+        link.transport.write(whole_answer(status, block, body, link.loop.time()))
+        link.finished(self)
 
     def _fits(self, data: bytes) -> bool:
         """Take content off the declared length; cut the connection rather than send too much."""

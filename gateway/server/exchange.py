@@ -1,5 +1,6 @@
 """One request and its answer, without a framework: all that handlers know of inbound HTTP."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
@@ -29,6 +30,11 @@ class Exchange(Protocol):
     """
 
     keep_alive: bool
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The task that answers it, where whoever started it has told."""
+        ...
 
     @property
     def method(self) -> str:
@@ -104,6 +110,14 @@ class Exchange(Protocol):
         """Return the first header of this name."""
         ...
 
+    def sent_any(self, names: frozenset[bytes]) -> bool:
+        """Tell whether any header of these names was sent: one look instead of many."""
+        ...
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return the whole body if it has arrived and is not too large; None else."""
+        ...
+
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body; raises InputError.
 
@@ -135,6 +149,10 @@ class Exchange(Protocol):
 
     def end(self, data: bytes = b"") -> None:
         """Send the last content and complete the answer; cut when `length` was not reached."""
+        ...
+
+    def give(self, status: int, block: Block, body: bytes) -> None:
+        """Give a whole answer at once: `start` and `end`."""
         ...
 
     def abort(self) -> None:

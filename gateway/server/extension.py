@@ -42,7 +42,7 @@ class Extension(codec.Struct, frozen=True, forbid_unknown_fields=True):
     use: codec.Raw = _UNUSED
 
 
-_NONE = Extension()
+NO_WISH = Extension()
 _NO_CACHE = CacheControl()
 _decode = codec.Decoder(Extension | None).decode
 _HEADERS = (
@@ -51,6 +51,9 @@ _HEADERS = (
     (b"x-gateway-tags", "tags"),
     (b"x-gateway-cache", "cache"),
 )
+_TIMEOUT = b"x-gateway-timeout-ms"
+WISHES = frozenset({*(name for name, _ in _HEADERS), _TIMEOUT})
+"""The headers that are read here; nearly no request has any of them."""
 _MODES = frozenset({None, "on", "off", "refresh"})
 
 
@@ -61,17 +64,11 @@ def read_extension(exchange: "Exchange", fields: codec.Fields) -> Extension:
     """
     raw = fields.pop("gateway", None)
     header = exchange.header
-    # Written out, since nearly no request has any of them.
-    if raw is None and not (
-        header(b"x-gateway-session")
-        or header(b"x-gateway-user")
-        or header(b"x-gateway-tags")
-        or header(b"x-gateway-cache")
-    ):
-        return _NONE
     named = {field: value for name, field in _HEADERS if (value := header(name))}
+    if raw is None and not named:
+        return NO_WISH
     try:
-        wish = (_decode(raw) if raw is not None else None) or _NONE
+        wish = (_decode(raw) if raw is not None else None) or NO_WISH
     except codec.JSONError as error:
         raise InputError("invalid_request", f"gateway: {error}", param="gateway") from None
     return _check(_with_headers(wish, named) if named else wish)
@@ -82,7 +79,7 @@ def note_wish(run: Run, wish: Extension) -> None:
     run.session = wish.session_id or ""
     run.user = wish.user or ""
     run.tags = wish.tags or ()
-    if wish is _NONE:
+    if wish is NO_WISH:
         return
     cache = wish.cache or _NO_CACHE
     used = (bytes(wish.context), bytes(wish.use))
@@ -130,7 +127,7 @@ def _check(wish: Extension) -> Extension:
 
 def read_deadline(exchange: "Exchange", limit_s: float) -> float:
     """Return the absolute deadline: `x-gateway-timeout-ms` may only shorten the configured time."""
-    value = exchange.header(b"x-gateway-timeout-ms")
+    value = exchange.header(_TIMEOUT)
     if value is None:
         return exchange.received_at + limit_s
     if not _MILLISECONDS.match(value):

@@ -70,6 +70,14 @@ def response_head(status: int, headers: Headers | Block, framing: bytes, now: fl
     return b"%b%b%b\r\n" % (_openings[status], block, framing)
 
 
+def whole_answer(status: int, block: Block, body: bytes, now: float) -> bytes:
+    """Write an answer whole, its head as `response_head` does."""
+    if now >= _openings.expire:
+        _openings.renew(now)
+    parts = (_openings[status], block, len(body), body)
+    return b"%b%bcontent-length: %d\r\n\r\n%b" % parts
+
+
 def checked_lines(headers: Headers) -> Block:
     """Write headers as lines; raises ValueError for control bytes and non-ASCII."""
     if not headers:

@@ -1,6 +1,7 @@
 """The headers of good answers: a closed list, made anew for each (K39)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gateway.core import clock
 from gateway.core.call import Run
@@ -19,7 +20,7 @@ _MAX_WARNINGS = 2048
 _NAMED_TWICE = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
 """Where clients read the request's id from a header of another name."""
 _MAX_KNOWN = 4096
-_known: dict[tuple[str, str, str, tuple[tuple[bytes, bytes], ...]], bytes] = {}
+_known: dict[tuple[object, ...], bytes] = {}
 
 
 def reply_headers(run: Run, own: Headers) -> Block:
@@ -28,13 +29,9 @@ def reply_headers(run: Run, own: Headers) -> Block:
     if run.headers:
         block += checked_lines(run.headers)
     if run.charges and not run.stream:
-        is_priced, cost_micro = False, 0
-        for charge in run.charges:
-            if charge.priced:
-                is_priced = True
-                cost_micro += charge.cost_micro
-        if is_priced:
-            block = b"%bx-gateway-cost-usd: %b\r\n" % (block, dollars(cost_micro).encode())
+        costs = [charge.cost_micro for charge in run.charges if charge.priced]
+        if costs:
+            block += _cost_line(costs[0] if len(costs) == 1 else sum(costs))
     if run.path in _NAMED_TWICE:
         block += b"request-id: %b\r\n" % run.request_id.encode()
     if run.warnings:
@@ -61,9 +58,16 @@ def told(warnings: Sequence[str]) -> bytes:
     return said
 
 
+@lru_cache(4096)
+def _cost_line(cost_micro: int) -> bytes:
+    return b"x-gateway-cost-usd: %b\r\n" % dollars(cost_micro).encode()
+
+
 def _fixed(run: Run, own: Headers) -> bytes:
     """Return the lines that are the same for every answer of a target; kept, in bounded number."""
-    key = (run.provider, run.target_model, run.cache, own if isinstance(own, tuple) else tuple(own))
+    # One header is known by its pair: to hash a tuple of them costs more than all else that is done here.
+    content = own[0] if len(own) == 1 else tuple(own)
+    key = (run.provider, run.target_model, run.cache, content)
     block = _known.get(key)
     if block is None:
         names = (run.provider, run.target_model) if run.target_model else (run.provider,)

@@ -19,7 +19,7 @@ from gateway.middleware.base import Proceed
 from gateway.providers.edit import asks_usage
 from gateway.server.body import read_flag, read_json, read_model
 from gateway.server.exchange import Exchange
-from gateway.server.extension import note_wish, read_deadline, read_extension
+from gateway.server.extension import NO_WISH, WISHES, note_wish, read_deadline, read_extension
 from gateway.server.heads import JSON, STREAM, reply_headers
 from gateway.server.models import get_for_messages, get_model, list_for_messages, list_models
 from gateway.server.objects import Objects
@@ -75,25 +75,33 @@ class Kinds:
         self, exchange: Exchange, run: Run, principal: Principal, match: Match
     ) -> None:
         fields = await read_json(exchange, self._body_limit)
-        wish = read_extension(exchange, fields)
-        note_wish(run, wish)
+        wish = NO_WISH
+        if "gateway" in fields or exchange.sent_any(WISHES):
+            wish = read_extension(exchange, fields)
+            note_wish(run, wish)
+            run.deadline = read_deadline(exchange, self._request_timeout_s)
         run.header = exchange.header
-        run.deadline = read_deadline(exchange, self._request_timeout_s)
-        run.asked = match.model or read_model(fields)
-        run.stream = run.endpoint in ANSWERED and read_flag(fields, "stream")
+        run.asked = asked = match.model or read_model(fields)
+        if "stream" in fields and run.endpoint in ANSWERED:
+            run.stream = read_flag(fields, "stream")
         if run.endpoint == "messages":
             run.passed = passed_headers(exchange)
         elif run.endpoint == "responses":
             require_stateless(fields, run)
-        model = resolve(principal, run.asked)
+        model = principal.models.get(asked) or resolve(principal, asked)
         run.model = model.name
         call = Call(run, model, JsonOriginal(match.path, fields, watched=True))
-        plan = principal.chain_with(wish.use).plan(model)
+        chain = principal.chain if wish is NO_WISH else principal.chain_with(wish.use)
+        plan = chain.plan(model)
         plan.begin(run)
         if run.stream:
             await self._stream(exchange, run, self._streamed(plan.handle, call))
+            return
+        reply = await plan.handle(call)
+        if isinstance(reply, Whole) and len(reply.body) <= LARGE_BYTES:
+            _write_whole(exchange, run, reply)
         else:
-            await write_reply(exchange, run, await plan.handle(call), None)
+            await write_reply(exchange, run, reply, None)
 
     async def _streamed(self, handle: Proceed, call: Call) -> Reply:
         """Return the answer to a caller who asked for a stream: one in one piece is made a stream again."""
@@ -166,6 +174,11 @@ class Kinds:
 
 def _dialect(run: Run) -> Dialect:
     return cast("Dialect", run.dialect)
+
+
+def _write_whole(exchange: Exchange, run: Run, reply: Whole) -> None:
+    run.status = reply.status
+    exchange.give(reply.status, reply_headers(run, reply.headers), reply.body)
 
 
 async def write_reply(exchange: Exchange, run: Run, reply: Reply, pinger: Pinger | None) -> None:

@@ -16,14 +16,16 @@ class Recorder:
 
     def __init__(self, metrics: Metrics, sink: LogSink, traces: Traces) -> None:
         self._metrics = metrics
+        self._in_flight = metrics.in_flight
         self._sink = sink
         self._traces = traces
         self._cells: dict[tuple[str, str, str], RequestCells] = {}
 
     def begin(self, run: Run) -> None:
         """Count a request as being handled, until it is recorded."""
-        self._metrics.in_flight.inc()
-        run.trace = self._traces.begin()
+        self._in_flight.inc()
+        if self._traces.records:
+            run.trace = []
 
     def shed(self, reason: str) -> None:
         """Count a request that is refused before any work."""
@@ -31,8 +33,9 @@ class Recorder:
 
     def record(self, exchange: Exchange, run: Run) -> None:
         """Write a request down; called once, on every ending."""
-        self._metrics.in_flight.dec()
-        self._traces.take(run)
+        self._in_flight.dec()
+        if run.trace is not None:
+            self._traces.take(run, run.trace)
         ended_at = clock.monotonic() if run.ended_at is None else run.ended_at
         duration_s = ended_at - run.started
         overhead_s = (
@@ -45,10 +48,8 @@ class Recorder:
         cells = self._cells.get(key)
         if cells is None:
             cells = self._cells[key] = self._metrics.request_cells(*key)
-        cells.finish(run.status, duration_s, overhead_s, first_chunk_s)
         usage = run.usage
-        if usage is not None:
-            cells.tokens(usage)
+        cells.finish(run.status, duration_s, overhead_s, first_chunk_s, usage)
         if run.status == _GONE:
             cells.client_gone()
         self._sink.write(
@@ -67,9 +68,10 @@ class Recorder:
                 run.status,
                 run.code,
                 run.stream,
-                _ms(duration_s),
-                _ms(overhead_s),
-                None if first_chunk_s is None else _ms(first_chunk_s),
+                # Three digits; `round` costs three times as much.
+                int(duration_s * 1e6 + 0.5) / 1000,
+                int(overhead_s * 1e6 + 0.5) / 1000,
+                None if first_chunk_s is None else int(first_chunk_s * 1e6 + 0.5) / 1000,
                 run.attempts,
                 exchange.content_length or 0,
                 exchange.bytes_out,
@@ -80,8 +82,3 @@ class Recorder:
                 run.detail,
             )
         )
-
-
-def _ms(seconds: float) -> float:
-    """Return milliseconds with three digits; `round` costs three times as much."""
-    return int(seconds * 1e6 + 0.5) / 1000

@@ -1,5 +1,6 @@
 """An exchange that keeps a copy of its answer, and whose work outlives the client once it is held."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from gateway.core.errors import InputError
@@ -55,6 +56,10 @@ class Recording:
     # ------------------------------------------------------------ the request
 
     @property
+    def task(self) -> asyncio.Task[None] | None:
+        return self._inner.task
+
+    @property
     def method(self) -> str:
         return self._inner.method
 
@@ -92,6 +97,14 @@ class Recording:
 
     def header(self, name: bytes) -> bytes | None:
         return self._inner.header(name)
+
+    def sent_any(self, names: frozenset[bytes]) -> bool:
+        return self._inner.sent_any(names)
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return nothing: a body is read through this copy, which takes its digest."""
+        del limit
+        return None
 
     async def read_body(self, limit: int) -> bytes:
         """Return the whole body, as often as it is asked for; raises InputError."""
@@ -174,6 +187,10 @@ class Recording:
         self.ended = True
         if not self._inner.gone:
             self._inner.end(data)
+
+    def give(self, status: int, block: Block, body: bytes) -> None:
+        self.start(status, block, length=len(body))
+        self.end(body)
 
     def abort(self) -> None:
         self._aborted = True

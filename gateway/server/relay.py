@@ -6,6 +6,7 @@ from collections.abc import Callable
 from gateway.core.call import Run
 from gateway.core.errors import GatewayError
 from gateway.core.reply import Stream
+from gateway.engine.stream import EventStream
 from gateway.server.exchange import Block, Exchange
 
 LARGE_BYTES = 256 << 10
@@ -73,16 +74,25 @@ async def relay_stream(exchange: Exchange, stream: Stream, pinger: Pinger | None
     Raises what `stream.next` raises, and GatewayError `deadline_exceeded` for a client that reads too slowly.
     """
     loop = asyncio.get_running_loop()
+
+    def write(data: bytes) -> bool:
+        exchange.write(data)
+        if pinger is not None:
+            pinger.quiet_since = loop.time()
+        return not exchange.congested
+
+    flowing = stream if isinstance(stream, EventStream) else None
     while True:
         data = await stream.next()
         if stream.finished:
             exchange.end(data)
             return
-        exchange.write(data)
-        if pinger is not None:
-            pinger.quiet_since = loop.time()
-        if exchange.congested and not await _taken(exchange, run.deadline):
+        if not write(data) and not await _taken(exchange, run.deadline):
             raise _too_slow(run)
+        if flowing is not None:
+            await flowing.flow(write)
+            if exchange.congested and not await _taken(exchange, run.deadline):
+                raise _too_slow(run)
 
 
 async def _taken(exchange: Exchange, deadline: float) -> bool:

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Protocol, cast
 
 from gateway.chain.plan import Principal
 from gateway.chain.snapshot import Current
@@ -26,18 +26,27 @@ from gateway.server.room import Room
 _log = logging.getLogger("gateway")
 
 
+class Spending(Protocol):
+    """What is asked of the ledger's book."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is spent now might not be written down."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """Whether there is room: the most requests at once, and the time each may take in seconds.
 
-    `is_shared`: there are several tenants, none of which may take all of it. `is_shut`: whether what is spent now
-    might not be written down.
+    `is_shared`: there are several tenants, none of which may take all of it. `book`: where what is spent is written
+    down, as far as it must have room for that.
     """
 
     max_in_flight: int
     request_timeout_s: float
     is_shared: bool = False
-    is_shut: Callable[[], bool] = bool
+    book: Spending | None = None
 
 
 def _dialect_of(exchange: Exchange, match: routes.Match | None) -> str:
@@ -64,6 +73,7 @@ class Handler:
         self._current = current
         self._kinds = kinds
         self._inflight = inflight
+        self._running = inflight.tasks
         self._drain = drain
         self._recorder = recorder
         self._admission = admission
@@ -81,7 +91,7 @@ class Handler:
         if exchange.raw_path in health.PATHS:
             health.answer(exchange, ready=self._drain.ready)
             return
-        task = asyncio.current_task()
+        task = exchange.task or asyncio.current_task()
         assert task is not None  # noqa: S101  a handler always runs in a task
         once = None if exchange.header(HEADER) is None else self._idempotency.watch(exchange)
         if once is not None:
@@ -94,7 +104,7 @@ class Handler:
         self._recorder.begin(run)
         exchange.on_gone(task.cancel)
         try:
-            await self._answer(exchange, run, once)
+            await self._admit(exchange, run, once)
             if exchange.gone:
                 # It left between its last chance to be noticed and the last byte.
                 self._refuse(exchange, run, GatewayError("client_gone"))
@@ -120,14 +130,18 @@ class Handler:
                 finally:
                     self._recorder.record(exchange, run)
 
-    async def _answer(self, exchange: Exchange, run: Run, once: Once | None) -> None:
+    def _admit(self, exchange: Exchange, run: Run, once: Once | None) -> Awaitable[None]:
+        """Return the work on an exchange that may be answered; raises GatewayError."""
         match = routes.find(exchange.raw_path)
-        run.dialect = self._kinds.dialects[_dialect_of(exchange, match)]
+        is_own = match is not None and not routes.is_shared(match)
+        name = match.route.dialect if match and is_own else _dialect_of(exchange, match)
+        run.dialect = self._kinds.dialects[name]
         if self._drain.leaving:
             exchange.keep_alive = False
         if self._drain.refusing:
             raise self._shed("draining")
-        if len(self._inflight) > self._admission.max_in_flight:
+        admission = self._admission
+        if len(self._running) > admission.max_in_flight:
             raise self._shed("overloaded")
         principal: Principal = authenticate(exchange, self._current.snapshot)
         run.tenant = principal.tenant
@@ -138,20 +152,34 @@ class Handler:
         run.endpoint = route.endpoint
         if exchange.method not in route.methods:
             raise InputError("method_not_allowed", detail=", ".join(route.methods))
-        if exchange.method == "POST" and self._admission.is_shut():
+        if admission.book is not None and admission.book.is_full and exchange.method == "POST":
             raise self._shed("state_unavailable", detail="the ledger is behind by all it may be")
+        if not admission.is_shared:
+            return self._work(exchange, run, principal, match, once)
         # This request is counted already, so that the place it would take is one of the free ones.
-        free = self._admission.max_in_flight - len(self._inflight) + 1
-        if not self._room.enter(principal.tenant, free=free, is_shared=self._admission.is_shared):
+        free = admission.max_in_flight - len(self._running) + 1
+        if not self._room.enter(principal.tenant, free=free, is_shared=True):
             raise self._shed("overloaded", detail="its tenant has its share of the room")
+        return self._in_room(principal.tenant, self._work(exchange, run, principal, match, once))
+
+    def _work(
+        self,
+        exchange: Exchange,
+        run: Run,
+        principal: Principal,
+        match: routes.Match,
+        once: Once | None,
+    ) -> Awaitable[None]:
+        if once is None:
+            return self._kinds.answer(exchange, run, principal, match)
+        work = partial(self._kinds.answer, exchange, run, principal, match)
+        return once.answer(run, match.route.body, work)
+
+    async def _in_room(self, tenant: str, work: Awaitable[None]) -> None:
         try:
-            if once is None:
-                await self._kinds.answer(exchange, run, principal, match)
-            else:
-                work = partial(self._kinds.answer, exchange, run, principal, match)
-                await once.answer(run, route.body, work)
+            await work
         finally:
-            self._room.leave(principal.tenant)
+            self._room.leave(tenant)
 
     def _shed(self, code: str, *, detail: str = "") -> OverloadError:
         self._recorder.shed(code)

@@ -25,7 +25,7 @@ from gateway.stores.storable import run, storable
 from gateway.stores.sums import COLUMNS, DAY, GROUPS, Grammar, Statement, total_of, usage_of
 
 MEMORY_RUNS = 10_000
-_BATCH = 512
+_BATCH = 2_048
 _NO_TAGS = "[]"
 _MS = 1000
 _MIGRATIONS: Final = (

@@ -134,7 +134,12 @@ class RequestCells:
         self._parts: dict[str, Counter] = {}
 
     def finish(
-        self, status: int, duration_s: float, overhead_s: float, first_chunk_s: float | None = None
+        self,
+        status: int,
+        duration_s: float,
+        overhead_s: float,
+        first_chunk_s: float | None = None,
+        usage: Usage | None = None,
     ) -> None:
         """Count a request once, after its last byte; `first_chunk_s` of a stream that began.
 
@@ -150,6 +155,8 @@ class RequestCells:
         values[at] += overhead_s
         if first_chunk_s is not None:
             self._first_chunk.observe(first_chunk_s)
+        if usage is not None:
+            self.tokens(usage)
 
     def tokens(self, usage: Usage) -> None:
         """Add what the provider counted for the answer; what it did not say is not counted."""
@@ -201,12 +208,14 @@ class AttemptCells:
         self._input = metrics.histogram(name, *labels, "input")
         self._output = metrics.histogram(name, *labels, "output")
 
-    def done(self, outcome: str, duration_s: float) -> None:
-        """Count a call once it ended; `outcome` is `OK` or a machine code."""
+    def done(self, outcome: str, duration_s: float, usage: Usage | None = None) -> None:
+        """Count a call once it ended, and the tokens that it told; `outcome` is `OK` or a machine code."""
         cell = self._by_outcome.get(outcome) or self._of_outcome(outcome)
         values, at = cell.values, cell.at
         values[at + 1 + bisect_left(cell.bounds, duration_s)] += 1.0
         values[at] += duration_s
+        if usage is not None:
+            self.tokens(usage)
 
     def broken(self, events: int) -> None:
         """Count broken events of a stream."""

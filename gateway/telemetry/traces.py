@@ -1,41 +1,62 @@
 """The tap: what every layer did in the last requests of this process, and how each ended (D-8)."""
 
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from gateway.core.call import Run
+from gateway.core.call import Charge, Run
+from gateway.core.usage import Usage
 
 _ATTEMPT = ("level", "name", "phase", "attempt", "outcome")
 _STEP = ("level", "name", "phase", "iteration", "trip")
+
+
+class _Taken(NamedTuple):
+    """What is kept of a run: not the run itself, whose memory serves the next one while it is still at hand."""
+
+    request_id: str
+    tenant: str
+    model: str
+    code: str
+    status: int
+    attempts: int
+    usage: Usage | None
+    charges: Sequence[Charge]
+    trace: Sequence[tuple[Any, ...]]
 
 
 class Traces:
     """The newest traces, at most `keep`; none are recorded when that is 0. Nothing in them quotes a prompt."""
 
     def __init__(self, keep: int) -> None:
-        self._taken: deque[Run] = deque(maxlen=keep)
-        self._records = keep > 0
+        self._taken: deque[_Taken] = deque(maxlen=keep)
+        self.records = keep > 0
 
-    def begin(self) -> list[tuple[Any, ...]] | None:
-        """Return what a run notes its steps in; None when nobody records."""
-        return [] if self._records else None
-
-    def take(self, run: Run) -> None:
+    def take(self, run: Run, trace: Sequence[tuple[Any, ...]]) -> None:
         """Keep the trace of a run that is over."""
-        if run.trace is not None:
-            self._taken.append(run)
+        fields = (
+            run.request_id,
+            run.tenant,
+            run.model,
+            run.code,
+            run.status,
+            run.attempts,
+            run.usage,
+            run.charges,
+            trace,
+        )
+        self._taken.append(_Taken._make(fields))
 
     def find(self, request_id: str) -> Mapping[str, Any] | None:
         """Return the newest trace of a request id as plain data."""
         for run in reversed(self._taken):
             if run.request_id == request_id:
-                steps = [_step(each) for each in run.trace or ()]
+                steps = [_step(each) for each in run.trace]
                 return {"request_id": request_id, "steps": [*steps, _outcome(run)]}
         return None
 
 
-def _outcome(run: Run) -> dict[str, Any]:
+def _outcome(run: _Taken) -> dict[str, Any]:
     return {
         "level": "run",
         "tenant": run.tenant,

@@ -6,7 +6,7 @@ Slower than the fast one by far; nothing that is hot should choose it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -224,6 +224,18 @@ class HttpxAnswer:
         except BaseException:
             await self.close()
             raise
+
+    @property
+    def pending(self) -> list[bytes]:
+        """Nothing: it is awaited."""
+        return []
+
+    async def flow(self, take: Callable[[], bool]) -> None:
+        """Return at once: what comes is awaited."""
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return nothing: it is awaited."""
+        del limit
 
     async def read_all(self, limit: int) -> bytes:
         """Return the whole rest; UpstreamError upstream_invalid_response above `limit` bytes."""

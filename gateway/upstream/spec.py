@@ -88,6 +88,23 @@ class Answer(Protocol):
         """
         ...
 
+    async def flow(self, take: Callable[[], bool]) -> None:
+        """Have `take` called for whatever comes, as it comes, until it returns False or the message ends.
+
+        `take` empties `pending`. No task is switched to for it. Returns at once where that cannot be, and where
+        something is to be read already.
+        """
+        ...
+
+    @property
+    def pending(self) -> list[bytes]:
+        """What has come and was not read, for `take` of `flow` alone."""
+        ...
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return the whole rest if it is here and not above `limit` bytes; else it must be awaited."""
+        ...
+
     async def read_all(self, limit: int) -> bytes:
         """Return the whole rest; UpstreamError upstream_invalid_response above `limit` bytes."""
         ...

@@ -154,7 +154,7 @@ async def test_the_environment_says_nothing_about_the_server(
     ("given", "meant"),
     [
         ("postgres://u:p%40@h/d", "postgres://u:p%40@h:5432/d?sslmode=prefer&target_session_attrs=any"),
-        ("postgres://u@a,[::1]:6,[::2]/d?sslmode=require", "postgres://u@a:5432,[::1]:6,[::2]:5432/d?sslmode=require&target_session_attrs=any"),
+        ("postgres://u@a,[::1]:6,[::2]/d?sslmode=require", "postgres://u@/d?sslmode=require&target_session_attrs=any&host=a%2C%5B%3A%3A1%5D%2C%5B%3A%3A2%5D&port=5432%2C6%2C5432"),
         ("postgres://u@/d?host=/run/x", "postgres://u@/d?sslmode=prefer&target_session_attrs=any&host=%2Frun%2Fx&port=5432"),
     ],
 )  # fmt: skip

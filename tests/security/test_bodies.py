@@ -211,6 +211,7 @@ class _Given:
     bytes_out = 0
     keep_alive = True
     congested = False
+    task = None
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -223,6 +224,12 @@ class _Given:
     def header(self, name: bytes) -> bytes | None:
         return next((value for own, value in self.headers if own == name), None)
 
+    def sent_any(self, names: frozenset[bytes]) -> bool:
+        return any(name in names for name, _ in self.headers)
+
+    def at_hand(self, limit: int) -> bytes | None:
+        return None
+
     async def read_body(self, limit: int) -> bytes:
         if len(self._body) > limit:
             from gateway.core.errors import InputError
@@ -234,6 +241,10 @@ class _Given:
         yield self._body
 
     def start(self, status: int, headers: object, *, length: int | None) -> None:
+        self.status = status
+        self.started = True
+
+    def give(self, status: int, block: bytes, body: bytes) -> None:
         self.status = status
         self.started = True
 

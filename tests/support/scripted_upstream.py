@@ -133,6 +133,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._is_tls = transport.get_extra_info("ssl_object") is not None
         self._owner.joined(self)
 
     def data_received(self, data: bytes) -> None:
@@ -142,7 +143,7 @@ class Peer(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._ended(was_reset=False)
         # A script that has half-closed may go on for as long as it likes; TLS cannot.
-        return self._transport.get_extra_info("ssl_object") is None
+        return not self._is_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended(was_reset=exc is not None)
@@ -156,7 +157,8 @@ class Peer(asyncio.Protocol):
 
     def drop(self) -> None:
         """Close without a word."""
-        self._transport.abort()
+        if not self._transport.is_closing():
+            self._transport.abort()
 
     def _ended(self, *, was_reset: bool) -> None:
         if self.ended_at is None:

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, cast
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
+from gateway.core import urls
 from gateway.core.errors import StoreError
 
 
@@ -84,15 +85,19 @@ async def make_pool(url: str, connections: int, statement_s: float) -> Pool:
 
 def complete(url: str) -> str:
     """Return an address that leaves nothing open: the driver fills gaps from the environment (T-39)."""
-    parts = urlsplit(url)
-    user, at, hosts = parts.netloc.rpartition("@")
+    parts = urls.split(url)
     given = dict(parse_qsl(parts.query))
-    if hosts:
-        hosts = ",".join(_with_port(host) for host in hosts.split(","))
-    else:
+    hosts = [_with_port(host) for host in parts.hosts.split(",")] if parts.hosts else []
+    if len(hosts) > 1:
+        # Not before the path: the library that the driver reads addresses with takes no list of IPv6 hosts there.
+        names, ports = zip(*(host.rsplit(":", 1) for host in hosts), strict=True)
+        given |= {"host": ",".join(names), "port": ",".join(ports)}
+        hosts = []
+    elif not hosts:
         given.setdefault("port", _PORT)
     query = urlencode({**_USUAL, **given})
-    return urlunsplit(parts._replace(netloc=f"{user}{at}{hosts}", query=query))
+    login = f"{parts.login}@" if parts.login else ""
+    return f"{parts.scheme}://{login}{''.join(hosts)}{parts.path}?{query}"
 
 
 def _with_port(host: str) -> str:
@@ -105,7 +110,7 @@ async def _as_it_is(connection: object) -> None:
 
 def _options(url: str, statement_s: float) -> dict[str, Any]:
     return {
-        "password": unquote(urlsplit(url).password or ""),
+        "password": unquote(urls.split(url).password),
         "timeout": CONNECT_S,
         "command_timeout": statement_s + ANSWER_S,
         # Named statements do not survive a pooler between us and the server.

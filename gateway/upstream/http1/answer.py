@@ -33,9 +33,11 @@ class Http1Answer:
     """See `gateway.upstream.client.Answer`. The connection lets go of it when the message has ended."""
 
     __slots__ = (
+        "_take",
         "buffered",
         "chunks",
         "complete",
+        "crash",
         "ended",
         "fault",
         "head",
@@ -56,7 +58,9 @@ class Http1Answer:
         self.buffered = 0
         self.touched = 0.0
         self.waiter: asyncio.Future[None] | None = None
+        self._take: Callable[[], bool] | None = None
         self.fault: tuple[str, str, str] | None = None  # code, phase, detail
+        self.crash: Exception | None = None  # what `take` of `flow` raised, which is no fault of the provider
         self.complete = False
         self.ended = False
         self.repeated = False
@@ -114,13 +118,36 @@ class Http1Answer:
             line.drained()
         return data
 
+    @property
+    def pending(self) -> list[bytes]:
+        """What has come and was not read; for `take` of `flow`."""
+        return self.chunks
+
+    async def flow(self, take: Callable[[], bool]) -> None:
+        """Have `take` called for whatever comes, as it comes, until it returns False or the message ends."""
+        if self.chunks or self.ended:
+            return
+        self._take = take
+        try:
+            await self.wait()
+        finally:
+            self._take = None
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """Return the whole rest if it is here and not above `limit` bytes, else None."""
+        if not self.ended or len(self.chunks) != 1 or self.fault is not None:
+            return None
+        data = self.chunks[0]
+        if len(data) > limit:
+            return None
+        self.chunks.clear()
+        return data
+
     async def read_all(self, limit: int) -> bytes:
         """Return the whole rest; UpstreamError upstream_invalid_response above `limit` bytes."""
-        if self.ended and len(self.chunks) == 1 and self.fault is None:
-            (data,) = self.chunks
-            if len(data) <= limit:
-                self.chunks.clear()
-                return data
+        data = self.at_hand(limit)
+        if data is not None:
+            return data
         parts: list[bytes] = []
         size = 0
         while not self.ended or self.chunks:
@@ -149,6 +176,22 @@ class Http1Answer:
             self.abort()
             raise
 
+    def arrived(self) -> None:
+        """Pass on what has come where that is wished, else wake the one who waits."""
+        take = self._take
+        if take is None:
+            self.wake()
+        elif self.chunks:
+            goes_on = take()
+            if not self.chunks:
+                self.buffered = 0
+                line = self.line
+                if line is not None:
+                    line.drained()
+            if not goes_on:
+                self._take = None  # at once: more may come before whoever waits has its turn
+                self.wake()
+
     def wake(self) -> None:
         """Wake the one who waits."""
         waiter = self.waiter
@@ -173,7 +216,9 @@ class Http1Answer:
         self.wake()
 
     def check(self) -> None:
-        """Raise the UpstreamError that ended the message."""
+        """Raise the UpstreamError that ended the message, or what our own side of it raised."""
+        if self.crash is not None:
+            raise self.crash
         if self.fault is not None:
             code, phase, detail = self.fault
             # Made here: kept, it would hold on to the frames it was raised in, and they to it.

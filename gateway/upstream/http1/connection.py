@@ -190,12 +190,12 @@ class Connection(Wire):
             self._quiet_bytes = 0
             if answer.buffered > HIGH_WATER:
                 self.pause()
-            answer.wake()
+            answer.arrived()
         else:
             self._quiet_bytes += nbytes
             if self._quiet_bytes > 2 * MAX_HEAD_BYTES:
                 self._refuse("framing without data")
-            answer.wake()
+            answer.arrived()
 
     # ------------------------------------------------------------ called by the parser
 
@@ -317,6 +317,8 @@ class Connection(Wire):
         """End the message by the close, if it may end so; else it is cut."""
         answer = self._answer
         self._answer = None
+        if answer is not None and exc is not None and not isinstance(exc, OSError):
+            answer.crash = exc  # the loop closes a connection whose callback raised, and says why
         if answer is None:
             self.close()
         elif self._phase == _BODY and _is_orderly(exc) and not is_framed(answer.low):
