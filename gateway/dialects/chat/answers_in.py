@@ -216,7 +216,7 @@ def usage_in(fields: dict[str, Any], *, outside: bool) -> Usage | None:
     return usage_of((codec.as_object(fields.get("x_groq")) or {}).get("usage"))
 
 
-def text_in(fields: dict[str, Any], name: str) -> str:
+def text_in(fields: Mapping[str, Any], name: str) -> str:
     """Return a text, "" for anything else."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
