@@ -146,7 +146,8 @@ class StreamWatcher(PassingWatcher):
             self.surplus += data is not None
             return b""
         if data is None and name != b"error":
-            return event if self._started else b""
+            # Clients read what is no comment as an empty frame: a ping by name, an id, a time to wait.
+            return event if self._started and _is_comment(event) else self._lead(event)
         return self._pass_data(event, name, (data or b"").strip())
 
     def _pass_data(self, event: bytes, name: bytes, data: bytes) -> bytes:
@@ -265,6 +266,11 @@ def _says(choice: Mapping[str, Any]) -> bool:
     """Tell whether a choice of a chunk holds content."""
     delta = codec.as_object(choice.get("delta")) or {}
     return bool(choice.get("text")) or any(delta.get(name) for name in _CONTENT)
+
+
+def _is_comment(event: bytes) -> bool:
+    """Tell whether an event holds comments alone."""
+    return all(not line or line.startswith(b":") for line in event.splitlines())
 
 
 def _without_error(data: bytes) -> bytes:

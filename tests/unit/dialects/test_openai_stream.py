@@ -76,7 +76,10 @@ def test_comments_wait_for_the_first_real_event() -> None:
     assert watched.real
 
 
-@pytest.mark.parametrize("empty", [b"data:\n\n", b"data: \n\n", b"data\n\n"])
+@pytest.mark.parametrize(
+    "empty",
+    [b"data:\n\n", b"data: \n\n", b"data\n\n", b"event: ping\n\n", b"id: 7\nretry: 3000\n\n"],
+)
 def test_an_empty_frame_is_no_event(empty: bytes) -> None:
     out, watched = run(chunk("a") + empty + chunk("b") + DONE)
 
