@@ -18,6 +18,7 @@ from gateway.dialects.gemini.side import GeminiTarget
 from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts
 from tests.support import neutral
+from tests.support.folder import folder
 from tests.support.gateway import Replay, run_replay
 from tests.support.gemini_recordings import Exchange, exchanges
 from tests.support.recordings import events_of
@@ -65,7 +66,7 @@ def test_the_sdk_knows_every_field_of_a_request(kind: str, model: str) -> None:
 
 @pytest.fixture(scope="module")
 def replay(tmp_path_factory: pytest.TempPathFactory) -> Generator[Replay]:
-    with run_replay(tmp_path_factory.mktemp("replay")) as replay:
+    with run_replay(tmp_path_factory.mktemp("replay"), recordings=folder()) as replay:
         yield replay
 
 

@@ -17,7 +17,13 @@ from tests.support.translated import EXCHANGES, Stage, configuration
 
 Json = dict[str, Any]
 NATIVE = [e for e in EXCHANGES if e.kind in {"messages", "responses"}]
-ASKED = [e for e in NATIVE if e.raw["request"]["encoding"] == "json"]
+STATEFUL = {"previous_response_id", "conversation", "prompt", "background"}
+"""What needs answers kept at a provider: refused here."""
+ASKED = [
+    e
+    for e in NATIVE
+    if is_object(e.raw["request"]["body"]) and not STATEFUL & e.raw["request"]["body"].keys()
+]
 RELAYED = [
     e
     for e in NATIVE

@@ -11,7 +11,7 @@ from tests.support.exchanges import Exchange
 from tests.support.heard import PATHS
 from tests.support.matched import CASES, asked_by, ignored, matched
 from tests.support.translated import Stage
-from tests.support.unmatched import RULES, reasons
+from tests.support.unmatched import ALL_RULES, reasons
 
 LISTED = [pytest.param(e, caller, id=f"{e.id}-{caller}") for e, caller in CASES]
 
@@ -38,4 +38,4 @@ def test_a_provider_gets_what_it_is_known_to_take(
     if log[-1]["recording"] is None:
         why = reasons(exchange, log[-1]["body"], ignored(exchange, caller))
         assert why, log[-1]
-        assert [each for each in why if each not in RULES] == []
+        assert [each for each in why if each not in ALL_RULES] == []

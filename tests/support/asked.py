@@ -97,6 +97,7 @@ def unsayable(prompt: Prompt, caller: str) -> list[str]:
     """Return what of a request a caller's format has no words for."""
     found = [f"the field {name}" for name in sorted(prompt.extra.keys() - _HOST)]
     parts = [part for message in prompt.messages for part in message.parts]
+    found += [] if parts else ["a conversation without words"]
     found += [f"a {part.kind} of {part.origin}" for part in parts if isinstance(part, Opaque)]
     found += [f"{name} of a part" for part in parts for name in getattr(part, "extra", ())]
     if caller != "chat":
@@ -125,6 +126,7 @@ def _beyond_messages(prompt: Prompt) -> list[str]:
     enough = reasoning.effort or reasoning.budget is not None
     return _named(
         {
+            "a custom tool": any(isinstance(tool, Tool) and tool.custom for tool in prompt.tools),
             "a developer's message": any(m.role == "developer" for m in prompt.messages),
             "the detail of a picture": any(
                 isinstance(part, Image) and part.detail for part in parts

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from tests.support.shared import SHARED
@@ -43,20 +43,23 @@ def raws() -> tuple[Json, ...]:
     found: dict[str, Json] = {}
     for file in sorted(place.rglob("*.json")) if place is not None else ():
         try:
-            raw = json.loads(file.read_bytes())
+            raw: object = json.loads(file.read_bytes())
         except ValueError as error:
             message = f"{file}: no JSON: {error}"
             raise ValueError(message) from error
-        if file.name == "index.json" or not isinstance(raw, dict) or not _is_recording(raw):
+        if file.name == "index.json" or not isinstance(raw, dict):
             continue
-        if raw["id"] in found:
-            message = f"{file}: another recording has the id {raw['id']!r}"
+        recording = cast("Json", raw)
+        if not _is_recording(recording):
+            continue
+        if recording["id"] in found:
+            message = f"{file}: another recording has the id {recording['id']!r}"
             raise ValueError(message)
-        found[raw["id"]] = _filled(raw)
+        found[recording["id"]] = _filled(recording)
     return tuple(found.values())
 
 
-def _is_recording(raw: Mapping[Any, Any]) -> bool:
+def _is_recording(raw: Json) -> bool:
     sides = [raw.get("request"), raw.get("response")]
     return all(raw.get(name) for name in _NEEDED) and all(isinstance(each, dict) for each in sides)
 
@@ -69,7 +72,7 @@ def _filled(raw: Json) -> Json:
         side.setdefault("body", None)
         side.setdefault("encoding", "none" if side["body"] is None else "json")
     features: list[str] = raw.get("features") or []
-    filled: Json = {"kind": "", "stream": False, "expect": {}} | raw
+    filled: Json = {"kind": "", "stream": False, "expect": Json(), **raw}
     return filled | {"request": request, "response": response, "features": features}
 
 

@@ -213,6 +213,9 @@ def _choice(fields: Json) -> ToolChoice | None:
         fields["toolConfig"] = tool_config
     if not calling:
         return None
+    others = {k: v for k, v in calling.items() if k not in {"mode", "allowedFunctionNames"}}
+    if others:
+        fields.setdefault("toolConfig", {})["functionCallingConfig"] = others
     names = tuple(calling.get("allowedFunctionNames", ()))
     mode: Any = _MODES[calling["mode"].upper()]
     if mode == "required" and len(names) == 1:

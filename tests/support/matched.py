@@ -35,6 +35,8 @@ def ignored(exchange: Exchange, caller: str) -> list[str]:
     """Return the fields that are not compared: Messages must name a limit where others need none."""
     body: Json = exchange.raw["request"]["body"]
     names: list[str] = [*OWNED]
+    if body.get("model", exchange.model) != exchange.model or "/deployments/" in exchange.path:
+        names.append("model")
     if caller == "messages" and not said_anywhere(body, LIMITS):
         names += [*LIMITS, *(name for name in HOLDERS if not body.get(name))]
     return names
@@ -72,7 +74,12 @@ def matched(place: Path) -> Generator[Stage]:
 
 
 def asked_by(exchange: Exchange, caller: str) -> Asked | None:
-    """Return the request of a caller; None where its format has no words for a part of it."""
+    """Return the request of a caller; None where its format has no words for a part of it.
+
+    Nobody but chat has the old words for tools: asked by others they are given as tools.
+    """
+    if "functions" in exchange.raw["request"]["body"]:
+        return None
     try:
         return ask(prompt_of(exchange), caller, f"{exchange.id}@{caller}")
     except InputError:

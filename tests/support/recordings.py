@@ -201,11 +201,17 @@ def told(events: Sequence[Event], *, asks_usage: bool) -> Told:
             return Told(tuple(chunks), "done")
         chunk = parsed(event.data)
         fields = chunk if is_object(chunk) else Json()
-        if event.name == "error" or fields.get("error"):
+        if event.name == "error" or fields.get("error") or fields.get("object") == "error":
             return Told((*chunks, *_beside_error(fields)), "error")
         if asks_usage or not isinstance(fields.get("usage"), dict) or fields.get("choices"):
             chunks.append(as_texts(without_model(chunk)))
     return Told(tuple(chunks), "open")
+
+
+def matching(recording: Recording) -> list[str]:
+    """Return the fields of a request that are not compared: the gateway's own, and names that differ by right."""
+    asked = recording.request.get("model")
+    return ["stream_options"] + (["model"] if asked != recording.model else [])
 
 
 def _beside_error(chunk: Json) -> Iterator[Any]:
@@ -243,9 +249,14 @@ def as_texts(answer: Any) -> Any:
         if isinstance(message.get("content"), list):
             parts: list[Json] = message["content"]
             message["content"] = "".join(part.get("text", "") for part in parts)
-            thought = "".join(inner["text"] for p in parts for inner in p.get("thinking", []))
+            found: list[Json] = [each for part in parts for each in part.get("thinking", [part])]
+            inner: list[Json] = [each for part in parts for each in part.get("thinking", [])]
+            thought = "".join(each.get("text", "") for each in inner)
             if thought:
                 message["reasoning_content"] = thought
+            others = [each for each in found if each["type"] != "text"]
+            if others:
+                message["content_parts"] = others
     return answer
 
 

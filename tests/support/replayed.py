@@ -20,7 +20,7 @@ from tests.support.gateway import (
     run_gateway,
     run_replay,
 )
-from tests.support.recordings import Json, Recording, load
+from tests.support.recordings import Json, Recording, load, matching
 
 RECORDINGS = load()
 CALLED = [recording for recording in RECORDINGS if recording.endpoint != "models"]
@@ -55,7 +55,7 @@ def configuration(replay: str) -> Json:
     models: dict[str, Json] = {}
     for recording in RECORDINGS:
         base = recording.base.partition("/openai/deployments/")[0]
-        matched = f"{replay}{replay_of(recording.provider)}/opt/ignore=stream_options{base}"
+        matched = f"{replay}{replay_of(recording.provider)}/opt/ignore={'+'.join(matching(recording))}{base}"
         common: Json = {"kind": kind_of(recording), "api_key": "key-0123456789abcdefghij"}
         if recording.api_version is not None:
             common["api_version"] = recording.api_version

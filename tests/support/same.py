@@ -9,7 +9,7 @@ import httpx2
 
 from tests.support.exchanges import Exchange
 from tests.support.heard import READERS, Heard
-from tests.support.recordings import is_object
+from tests.support.recordings import Recording, is_object
 
 Json = dict[str, Any]
 
@@ -96,7 +96,7 @@ def assert_error_told(answer: httpx2.Response, exchange: Exchange, caller: str) 
         assert says(error["message"], expected)
 
 
-def is_page(exchange: Exchange) -> bool:
+def is_page(exchange: Exchange | Recording) -> bool:
     """Tell whether an error is the page of a proxy, whose words are not passed on."""
     response = exchange.raw["response"]
     body = exchange.body.lstrip()

@@ -60,6 +60,19 @@ RULES: Mapping[str, Rule] = {
     ) or (_last(place) == "content" and isinstance(now, list) and "cache_control" in now[-1]),
 }  # fmt: skip
 """Every kind of difference that changes nothing, by what is the same about it."""
+_ELSEWHERE: Mapping[str, Rule] = {
+    "A text alone is one message of the user.": lambda place, was, now: (
+        place == "input"
+        and isinstance(was, str)
+        and now
+        in (
+            [{"role": "user", "content": was}],
+            [{"role": "user", "content": was, "type": "message"}],
+        )
+    ),
+}
+"""The same for differences that the folder beside the project does not show."""
+ALL_RULES = {**RULES, **_ELSEWHERE}
 
 
 @cache
@@ -79,7 +92,7 @@ def reasons(exchange: Exchange, sent: Any, ignored: Iterable[str]) -> list[str]:
     found: list[str] = []
     differences = _matcher().compare(exchange.raw, "POST", path, [], {}, sent, "lenient", names)
     for place, was, now in differences:
-        rule = next((words for words, rule in RULES.items() if rule(place, was, now)), None)
+        rule = next((words for words, rule in ALL_RULES.items() if rule(place, was, now)), None)
         if rule == RENAMED and not _has_other_name(place, now, differences, sent):
             rule = None
         said = rule or f"{place}: {str(was)[:200]!r} became {str(now)[:200]!r}"
