@@ -108,6 +108,9 @@ class _Pair:
 
     def connected(self, server: asyncio.Transport) -> None:
         self.server = server
+        if self.closed:  # the client left while this was dialled
+            server.abort()
+            return
         server.write(b"".join(self._early))
         self._early.clear()
 
