@@ -11,7 +11,7 @@ from google.genai import types
 
 from gateway.core import codec
 from gateway.core.answer import Answer
-from gateway.core.message import Opaque, Text, Thinking, ToolCall
+from gateway.core.message import Image, Opaque, Text, Thinking, ToolCall
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.gemini.side import GeminiTarget
@@ -88,7 +88,7 @@ def ask(client: genai.Client, exchange: Exchange) -> list[types.GenerateContentR
 
 @pytest.mark.bug("K35", "K16")
 def test_the_sdk_reads_recorded_answers_as_the_gateway_does(client: genai.Client) -> None:
-    for each in exchanges():
+    for each in (e for e in exchanges() if "error" not in e.expect):
         body = each.body
         if each.is_stream:
             body = b"[%s]" % b",".join(event.data.encode() for event in events_of(body))
@@ -131,8 +131,11 @@ def told(answer: Answer) -> Json:
             for part in parts
             if isinstance(part, ToolCall)
         ],
-        "items": sum(isinstance(part, Opaque) and "Metadata" not in part.kind for part in parts),
-        "reason": choice.native,
+        "items": sum(
+            isinstance(part, Opaque | Image) and "Metadata" not in getattr(part, "kind", "")
+            for part in parts
+        ),
+        "reason": choice.native or None,
     }
     if answer.usage is not None:
         found["total"] = (answer.usage.input or 0) + (answer.usage.output or 0)
