@@ -97,6 +97,11 @@ class CacheStore(Protocol):
     """
 
     @property
+    def answers_at_once(self) -> bool:
+        """Whether it never waits for anything: in the memory of this process."""
+        ...
+
+    @property
     def has_vectors(self) -> bool:
         """Whether it can search by similarity; known once `begin` has returned."""
         ...

@@ -67,6 +67,7 @@ class MemoryCache:
     """Cached answers of this process. `now` returns seconds since the epoch; `large`: see `vectors.LARGE`."""
 
     has_vectors = True
+    answers_at_once = True
 
     def __init__(
         self,

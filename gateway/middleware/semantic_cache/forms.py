@@ -10,6 +10,7 @@ from gateway.dialects.base import StreamRules
 from gateway.dialects.registry import TARGETS
 from gateway.dialects.sides import StreamReader
 from gateway.middleware.semantic_cache import bodies, replay
+from gateway.middleware.semantic_cache.known import Reading
 
 KEPT: Final = QUESTIONS | bodies.ENDPOINTS
 """The endpoints whose answers are kept."""
@@ -31,16 +32,18 @@ def read(call: Call, body: bytes) -> Answer:
     return bodies.read(body) if is_body(call) else TARGETS[call.run.dialect_name].read_whole(body)
 
 
-def whole(call: Call, answer: Answer) -> Whole:
-    """Write a kept answer in one piece."""
-    return bodies.whole(call, answer) if is_body(call) else replay.whole(call, answer)
+def whole(call: Call, answer: Answer, reading: Reading | None = None) -> Whole:
+    """Write a kept answer in one piece; `reading` is what is known of the request as it stands."""
+    return bodies.whole(call, answer) if is_body(call) else replay.whole(call, answer, reading)
 
 
-def served(call: Call, answer: Answer) -> Whole | Stream:
+def served(call: Call, answer: Answer, reading: Reading | None = None) -> Whole | Stream:
     """Write a kept answer as it was asked for."""
     if not streams(call):
-        return whole(call, answer)
-    return bodies.Replayed(call, answer) if is_body(call) else replay.Replayed(call, answer)
+        return whole(call, answer, reading)
+    if is_body(call):
+        return bodies.Replayed(call, answer)
+    return replay.Replayed(call, answer, reading)
 
 
 def reader(call: Call) -> StreamReader:

@@ -15,10 +15,11 @@ class Down(Exception):
 
 
 class Keeper:
-    """Bounds what is asked of a store."""
+    """Bounds what is asked of a store; `at_once`: of one that never waits for anything."""
 
-    def __init__(self, timeout_ms: float) -> None:
+    def __init__(self, timeout_ms: float, *, at_once: bool = False) -> None:
         self._timeout_s = timeout_ms / 1000
+        self._at_once = at_once
         self._breaker = Breaker()
 
     async def ask(self, work: Awaitable[_T]) -> _T:
@@ -27,6 +28,8 @@ class Keeper:
             _drop(work)
             raise Down
         try:
+            if self._at_once:
+                return await work
             async with asyncio.timeout(self._timeout_s):
                 result = await work
         except (StoreError, TimeoutError) as error:

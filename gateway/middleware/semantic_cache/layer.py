@@ -24,10 +24,11 @@ from gateway.middleware.base import (
 from gateway.middleware.semantic_cache import forms, stored
 from gateway.middleware.semantic_cache.admission import Admission
 from gateway.middleware.semantic_cache.embedding import Embedder
-from gateway.middleware.semantic_cache.fingerprint import TRANSPORT, Ask, read_ask
+from gateway.middleware.semantic_cache.fingerprint import TRANSPORT, Ask
 from gateway.middleware.semantic_cache.flights import Flight, Flights, Told
 from gateway.middleware.semantic_cache.following import Followed, Kept
 from gateway.middleware.semantic_cache.keeper import Down
+from gateway.middleware.semantic_cache.known import Reading, Readings
 from gateway.middleware.semantic_cache.learning import Learning, Prompt
 from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed, Step
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions, check
@@ -43,12 +44,15 @@ _OK = 200
 class _Asked:
     """One request at the cache, on its way to an answer."""
 
-    __slots__ = ("ask", "call", "missed", "pool", "proceed", "wish")
+    __slots__ = ("ask", "call", "missed", "pool", "proceed", "reading", "wish")
 
-    def __init__(self, call: Call, proceed: Proceed, ask: Ask, pool: Pool, wish: Wish) -> None:
+    def __init__(
+        self, call: Call, proceed: Proceed, reading: Reading, pool: Pool, wish: Wish
+    ) -> None:
         self.call = call
         self.proceed = proceed
-        self.ask = ask
+        self.reading = reading
+        self.ask = reading.ask
         self.pool = pool
         self.wish = wish
         self.missed = Missed("cold")
@@ -73,6 +77,7 @@ class SemanticCache(Middleware):
         self._store = store
         self._scoping = Scoping(options)
         self._admission = Admission(options)
+        self._readings = Readings(self._admission.bars)
         self._savings = Savings(build)
         embedder = Embedder(options, build) if options.semantic else None
         verifier = Verifier(options, build)
@@ -106,14 +111,13 @@ class SemanticCache(Middleware):
         if not (wish.reads or wish.writes):
             return await self._pass_by(call, proceed, "asked")
         try:
-            ask = read_ask(call, fields)
+            reading = self._readings.read(call, fields)
         except (codec.JSONError, UnicodeError, RecursionError):
             return await self._pass_by(call, proceed, "unreadable")
-        barred = self._admission.bars(call, ask)
-        pool = self._scoping.pool(run, ask.fingerprint)
-        if barred or pool is None:
-            return await self._pass_by(call, proceed, barred or "unscoped")
-        asked = _Asked(call, proceed, ask, pool, wish)
+        pool = self._scoping.pool(run, reading.ask.fingerprint)
+        if reading.barred or pool is None:
+            return await self._pass_by(call, proceed, reading.barred or "unscoped")
+        asked = _Asked(call, proceed, reading, pool, wish)
         if self.shadow:
             return await self._watch(asked)
         if self._options.coalesce and wish == self._usual:
@@ -126,11 +130,11 @@ class SemanticCache(Middleware):
         if fields is None or call.run.endpoint not in forms.KEPT:
             return [("request", "is no question that is kept")]
         wish = read_wish(call.run, self._options.ttl_s)
-        ask = read_ask(call, fields)
+        reading = self._readings.read(call, fields)
+        ask = reading.ask
         pool = self._scoping.pool(call.run, ask.fingerprint)
-        barred = self._admission.bars(call, ask)
-        if barred or pool is None:
-            return [("request", barred or "unscoped")]
+        if reading.barred or pool is None:
+            return [("request", reading.barred or "unscoped")]
         steps: list[Step] = [("pool", f"{pool.namespace} {pool.scope} {pool.partition}")]
         found = await self._lookup.look(call, ask, pool, wish, steps)
         last = f"{found.entry.id} by {found.tier}" if isinstance(found, Hit) else found.reason
@@ -225,8 +229,11 @@ class SemanticCache(Middleware):
         run = call.run
         try:
             answer = stored.decode(entry.answer, int(clock.wall()))
-            answer = await self._judged(call, entry, answer)
-            reply = forms.served(call, answer)
+            if self._guards:
+                answer = await self._judged(call, entry, answer)
+                reply = forms.served(call, answer)
+            else:
+                reply = forms.served(call, answer, asked.reading)
         except (InputError, codec.JSONError):
             return None
         age = max(0, int(clock.wall() - entry.created))
@@ -307,7 +314,7 @@ class SemanticCache(Middleware):
                 call.original.fields.pop(name, None)
         call.run.stream = False
         wish = asked.wish._replace(reads=False)
-        again = _Asked(call, asked.proceed, asked.ask, asked.pool, wish)
+        again = _Asked(call, asked.proceed, asked.reading, asked.pool, wish)
         try:
             self._spawn(self._renew(key, again), "renew a kept answer")
         except BaseException:

@@ -63,7 +63,7 @@ class Lookup:
         self.decide: Decide | None = None
         self._options = options
         self._store = store
-        self._keeper = Keeper(options.store_timeout_ms)
+        self._keeper = Keeper(options.store_timeout_ms, at_once=store.answers_at_once)
         self._embedder = embedder
         self._verifier = verifier
         self._mismatched = mismatched

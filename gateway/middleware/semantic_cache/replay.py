@@ -23,6 +23,7 @@ from gateway.dialects.losses import Notes
 from gateway.dialects.registry import CALLERS
 from gateway.dialects.sides import StreamWriter, Told
 from gateway.middleware.semantic_cache import stored
+from gateway.middleware.semantic_cache.known import Reading
 
 JSON: Headers = ((b"content-type", b"application/json"),)
 EVENTS: Headers = (
@@ -35,18 +36,22 @@ _BLANKS = 20
 _AT_ONCE_BYTES = 16_384
 
 
-def told(call: Call) -> Told:
+def told(call: Call, reading: Reading | None = None) -> Told:
     """Return what the writers of this run's format must know; raises InputError for a request they cannot read."""
     run = call.run
-    fields = call.original.fields or {}
-    prompt = CALLERS[run.dialect_name].read_request(fields, Notes())
+    prompt = reading.prompt if reading is not None else None
+    if prompt is None:
+        fields = call.original.fields or {}
+        prompt = CALLERS[run.dialect_name].read_request(fields, Notes())
+        if reading is not None:
+            reading.prompt = prompt
     return Told(run.request_id, run.asked, int(clock.wall()), prompt)
 
 
-def whole(call: Call, answer: Answer) -> Whole:
+def whole(call: Call, answer: Answer, reading: Reading | None = None) -> Whole:
     """Write a kept answer in one piece."""
     side = CALLERS[call.run.dialect_name]
-    return Whole(200, JSON, side.write_answer(answer, told(call), Notes()))
+    return Whole(200, JSON, side.write_answer(answer, told(call, reading), Notes()))
 
 
 def pieces(answer: Answer) -> Iterator[Sequence[Event]]:
@@ -113,13 +118,14 @@ class Replayed:
 
     __slots__ = ("_events", "_hooks", "_writer", "finished", "headers", "length", "status", "usage")
 
-    def __init__(self, call: Call, answer: Answer) -> None:
+    def __init__(self, call: Call, answer: Answer, reading: Reading | None = None) -> None:
         self.status = 200
         self.headers = EVENTS
         self.length: int | None = None
         self.finished = False
         self.usage: Usage | None = answer.usage
-        self._writer: StreamWriter = CALLERS[call.run.dialect_name].writer(told(call), Notes())
+        side = CALLERS[call.run.dialect_name]
+        self._writer: StreamWriter = side.writer(told(call, reading), Notes())
         self._events = pieces(answer)
         self._hooks: list[BeforeEnd] = []
 

@@ -7,6 +7,7 @@ from gateway.core.money import cost
 from gateway.core.usage import Usage
 from gateway.middleware.base import Build
 from gateway.middleware.semantic_cache import bodies
+from gateway.telemetry.cells import Counter
 
 _BYTES_PER_TOKEN = 4
 _MILLION = 1_000_000
@@ -42,8 +43,16 @@ class Savings:
     """The counters of one cache of a chain."""
 
     def __init__(self, build: Build) -> None:
-        self._count = build.ports.metrics.counter
+        self._find = build.ports.metrics.counter
         self._tenant = build.tenant
+        self._cells: dict[tuple[str, ...], Counter] = {}
+
+    def _count(self, *name: str) -> Counter:
+        """Return a counter; each is looked up once."""
+        cell = self._cells.get(name)
+        if cell is None:
+            cell = self._cells[name] = self._find(*name)
+        return cell
 
     def hit(self, call: Call, result: str, answer: Answer | None) -> None:
         """Count an answer that was served, and what it would have cost: tokens by its length."""

@@ -39,6 +39,11 @@ class PostgresCache:
         self._puts = 0
 
     @property
+    def answers_at_once(self) -> bool:
+        """It does not: a server answers."""
+        return False
+
+    @property
     def has_vectors(self) -> bool:
         """Whether the server can search by similarity, as far as it was asked."""
         return self._vectors is not None and bool(self._vectors.nearest)

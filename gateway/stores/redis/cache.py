@@ -57,6 +57,11 @@ class RedisCache:
         self._marks: dict[str, Marks] = {}
 
     @property
+    def answers_at_once(self) -> bool:
+        """It does not: a server answers."""
+        return False
+
+    @property
     def has_vectors(self) -> bool:
         """Whether the server can search by similarity, as far as it was asked."""
         return bool(self._ways)
