@@ -150,6 +150,8 @@ METRICS: Final = (
             Goal("times", 1.6, other="gateway", of="chained"),
             Goal("less than", other="rolter", of="chained"),
             Goal("times", 2.5, other="gateway", of="translated"),
+            Goal("times", 0.9, other="gateway", of="cached"),
+            Goal("times", 1.3, other="gateway", of="cached_redis"),
         ),
         pick="min",
         with_ratio=True,

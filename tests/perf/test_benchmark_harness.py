@@ -109,7 +109,7 @@ def test_a_goal_without_its_other_side_is_left_open() -> None:
 
     kept = [verdict.kept for verdict in summary.verdicts(run, _metric("plain_us"))]
 
-    assert kept == [None] * 5
+    assert kept == [None] * 7
 
 
 def test_readme_block_is_replaced_between_its_marks(
