@@ -9,7 +9,6 @@ from gateway.core.call import Call, Run
 from gateway.core.ids import new_request_id
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.outgoing import JsonOriginal
-from gateway.middleware.semantic_cache.layer import SemanticCache
 from gateway.server import routes
 
 _WAIT_S = 10.0
@@ -54,6 +53,9 @@ class CacheExplainer:
             for name, value in headers.items()
         }
         run.header = named.get
+        # Loaded with the first question: a gateway without the cache starts without it and its numbers.
+        from gateway.middleware.semantic_cache.layer import SemanticCache
+
         found: list[dict[str, Any]] = []
         for layer in principal.chain.layers:
             if isinstance(layer.middleware, SemanticCache):
