@@ -25,8 +25,7 @@ def spread(exchanges: Iterable[Exchange], turn: int = 0) -> pytest.MarkDecorator
 
 
 def _sort(exchange: Exchange) -> Hashable:
-    calls = bool(exchange.expect.get("tool_calls"))
-    return exchange.provider, exchange.kind, exchange.stream, calls, exchange.status >= 400
+    return exchange.provider, exchange.kind, exchange.stream, exchange.status >= 400
 
 
 def readable(*, stream: bool) -> list[Exchange]:
