@@ -240,12 +240,19 @@ def _sees(models: tuple[str, ...] | None, paths: tuple[str, ...] | None, call: C
     return paths is None or any(fits(each, run.path) for each in paths)
 
 
+class _NowhereKept:
+    """Stands where a store of answers will be: what layers may know of one before they ask it anything."""
+
+    answers_at_once = True
+    has_vectors = False
+
+
 def check_chains(tree: Tree) -> ChainBuilder:
     """Build every chain of a tree for its mistakes alone; calls nothing. Raises ConfigError."""
     registry = Registry.create(None)
     try:
-        nothing = cast("Any", nowhere)
-        ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3, cache=nothing)
+        kept_nowhere = cast("Any", _NowhereKept)
+        ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3, cache=kept_nowhere)
         models = {name: Model(name, (), "weighted", None, None, None) for name in tree.models}
         builder = Chains(nowhere, ports).builder(tree, models)
         for name, tenant in tree.tenants.items():
