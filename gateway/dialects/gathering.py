@@ -11,9 +11,9 @@ class StateOfReader:
 
     def __init__(self, rules: StreamRules) -> None:
         self.error: ProviderError | None = None
-        self.broken = 0
-        self.surplus = 0
-        self.frames = 0
+        self.broken: int = 0
+        self.surplus: int = 0
+        self.frames: int = 0
         self.real = False
         self._rules = rules
 

@@ -33,9 +33,9 @@ class PassingWatcher:
         self.usage: Usage | None = None
         self.done = False
         self.begun = False
-        self.events = 0
-        self.broken = 0
-        self.surplus = 0
+        self.events: int = 0
+        self.broken: int = 0
+        self.surplus: int = 0
         self.error: ProviderError | None = None
         self.real = False
         self._rules = rules

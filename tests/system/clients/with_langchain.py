@@ -29,12 +29,12 @@ def chat(model="echo", **options):
 def case_chat():
     answer = chat().invoke("hello there")
     assert answer.content.endswith(ECHOED + "hello there")
-    assert answer.usage_metadata["total_tokens"] > 0
+    assert (answer.usage_metadata or {})["total_tokens"] > 0
 
 
 def case_stream():
     chunks = list(chat().stream("hello there"))
-    assert "".join(chunk.content for chunk in chunks).endswith("hello there")
+    assert "".join(str(chunk.content) for chunk in chunks).endswith("hello there")
     counted = list(chat(stream_usage=True).stream("hello there"))
     assert sum((chunk.usage_metadata or {}).get("total_tokens", 0) for chunk in counted) > 0
 
@@ -44,7 +44,7 @@ async def case_async():
     assert answer.content.endswith("hello there")
     text = ""
     async for chunk in chat().astream("hello there"):
-        text += chunk.content
+        text += str(chunk.content)
     assert text.endswith("hello there")
 
 
