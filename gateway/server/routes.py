@@ -72,6 +72,7 @@ _OBJECTS: dict[bytes, dict[bytes, tuple[str, ...]]] = {
 _MODEL = Route("model", "models", b"/models/", _GET)
 _ALSO = {
     b"/openai/responses": b"/responses",
+    b"/v2/rerank": b"/rerank",
     b"/anthropic/v1/messages": b"/messages",
     b"/anthropic/v1/messages/count_tokens": b"/messages/count_tokens",
     b"/anthropic/v1/models": b"/models",

@@ -61,7 +61,7 @@ def test_the_same_request_is_read_once() -> None:
         {"cache_wish": CacheWish(context=b'{"a":1}')},
         {"dialect": DIALECTS["anthropic_messages"]},
     ],
-    ids=str,
+    ids=lambda about: next(iter(about)),
 )
 def test_what_may_change_an_answer_beside_the_body_is_read_anew(about: dict[str, Any]) -> None:
     desk = Desk()
