@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from cohere import AsyncClient
+from cohere import AsyncClient, AsyncClientV2
 from mistralai.client import Mistral
 from mistralai.client.errors import SDKError
 
@@ -98,14 +98,15 @@ def test_mistrals_client_raises(chat: Any, exchange: Exchange) -> None:
         ("voyage", {"object": "list", "data": [{"index": 1, "relevance_score": 0.9}]}),
     ],
 )
-async def test_coheres_client_ranks_with_every_provider(
-    kind: str, answer: Json, tmp_path: Path
+@pytest.mark.parametrize("client_of", [AsyncClient, AsyncClientV2])
+async def test_coheres_clients_rank_with_every_provider(
+    kind: str, answer: Json, client_of: Any, tmp_path: Path
 ) -> None:
     async with (
         behind(tmp_path, kind, lambda _: ok(json.dumps(answer).encode())) as (gateway, asked),
         httpx.AsyncClient(trust_env=False) as connections,
     ):
-        client = AsyncClient(OWN_KEY, base_url=gateway.url, httpx_client=connections)
+        client = client_of(OWN_KEY, base_url=gateway.url, httpx_client=connections)
         ranked = await client.rerank(model="m", query="q", documents=["a", "b"], top_n=1)
 
     assert [(each.index, each.relevance_score) for each in ranked.results] == [(1, 0.9)]
