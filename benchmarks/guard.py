@@ -11,10 +11,12 @@ import asyncio
 import gc
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
 
+from benchmarks.plot import bars
 from gateway.core import clock, codec
 from gateway.core.call import Call, Run
 from gateway.dialects.registry import DIALECTS
@@ -148,10 +150,12 @@ def _at(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-async def _main(rounds: int) -> None:
+async def _main(rounds: int, picture: Path | None) -> None:
     print("five checks on a prompt of 4 KB (CPU, least of many rounds)")
+    drawn: list[tuple[str, float]] = []
     for name, messages in _prompts().items():
-        print(f"  {name:34} {await _prompt_us(messages):7.1f} us")
+        drawn.append((name.replace("one message with", "with"), await _prompt_us(messages)))
+        print(f"  {name:34} {drawn[-1][1]:7.1f} us")
     print("a window over a stream, for each event (work; events that it waits for)")
     rows = {**{str(each["kind"]): [each] for each in FIVE}, "all five": list(FIVE)}
     for name, checks in rows.items():
@@ -162,15 +166,22 @@ async def _main(rounds: int) -> None:
             costs += more
             behind += waits
         p50, p99 = _at(costs, 0.5), _at(costs, 0.99)
+        drawn.append((f"a streamed event, {name}", p50))
         waits = f"waits p50 {_at(behind, 0.5)} p99 {_at(behind, 0.99)}"
         print(f"  {name:34} p50 {p50:6.1f} us  p99 {p99:6.1f} us  {waits}")
+    if picture is not None:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        title = "What checks cost: prompts of 4 KB, and events of a stream"
+        picture.write_text(bars(title, "us", drawn))
 
 
 def main() -> None:
     """Print what a guardrail costs."""
     parser = argparse.ArgumentParser(description="CPU time of a guardrail, in this process.")
     parser.add_argument("--rounds", type=int, default=5, help="streams for each row")
-    uvloop.run(_main(parser.parse_args().rounds))
+    parser.add_argument("--picture", type=Path, help="draw the figures into this file")
+    given = parser.parse_args()
+    uvloop.run(_main(given.rounds, given.picture))
 
 
 if __name__ == "__main__":

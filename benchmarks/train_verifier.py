@@ -38,7 +38,7 @@ ROUNDS: Final = 3
 TRAPS: Final = 0.0015
 """The share of traps that the cut lets through in cross-validation, guards in front: the mean over the sets."""
 CUTS: Final = np.arange(0.8, 0.99, 0.0025)
-_VETO, _KEY, _COSINE = (NAMES.index(name) for name in ("veto", "key_same", "cosine"))
+VETO, _KEY, COSINE = (NAMES.index(name) for name in ("veto", "key_same", "cosine"))
 
 
 class Rows(NamedTuple):
@@ -93,11 +93,11 @@ def widened(
 ) -> tuple[Any, ...]:
     """Add each pair with the similarity of an embedder of another scale, and with none."""
     other, none = table.copy(), table.copy()
-    near = 1.0 - table[:, _COSINE]
-    other[:, _COSINE] = (
+    near = 1.0 - table[:, COSINE]
+    other[:, COSINE] = (
         1.0 - near * rng.uniform(0.15, 1.4, len(table)) + rng.normal(0, 0.02, len(table))
     )
-    none[:, _COSINE] = verifier.NO_COSINE
+    none[:, COSINE] = verifier.NO_COSINE
     weights = np.concatenate([np.full(len(table), weight) for weight in (1.0, 0.5, 0.5)])
     return np.concatenate([table, other, none]), np.concatenate([same] * 3), weights
 
@@ -143,7 +143,7 @@ def packed(trees: RandomForestClassifier, cut: float) -> verifier.Forest:
 
 def guarded(table: Floats, scores: Floats) -> Floats:
     """Put the guards and the canonical form in front of the scores."""
-    return np.where(table[:, _KEY] > 0, 1.0, np.where(table[:, _VETO] > 0, 0.0, scores))
+    return np.where(table[:, _KEY] > 0, 1.0, np.where(table[:, VETO] > 0, 0.0, scores))
 
 
 def chosen(rows: Rows, rounds: list[Floats], share: float) -> float:
@@ -174,8 +174,8 @@ def line(rows: Rows, rounds: list[Floats], cut: float) -> str:
 def cross_validated(rows: Rows, seed: int) -> dict[str, Floats]:
     """Score each pair by trees that saw none of its texts: with the embedder, on another scale, and without."""
     tables = {name: rows.table.copy() for name in ("embedder", "other scale", "no embedder")}
-    tables["other scale"][:, _COSINE] = 1 - (1 - rows.table[:, _COSINE]) * 0.4
-    tables["no embedder"][:, _COSINE] = verifier.NO_COSINE
+    tables["other scale"][:, COSINE] = 1 - (1 - rows.table[:, COSINE]) * 0.4
+    tables["no embedder"][:, COSINE] = verifier.NO_COSINE
     found = {name: np.zeros(len(rows.same)) for name in tables}
     folds = np.random.default_rng(seed).integers(0, FOLDS, rows.group.max() + 1)[rows.group]
     for fold in range(FOLDS):

@@ -11,6 +11,7 @@ from benchmarks.cache import conversations, pairs
 from benchmarks.cache.embedders import Missing
 
 PARTS: Final = ("pairs", "conversations", "streams")
+CURVES: Final = "curves"
 
 
 def _streams(folder: Path, orders: int) -> None:
@@ -26,11 +27,13 @@ def main(arguments: list[str]) -> int:
     """Measure the parts that are asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cache", description=__doc__)
     parser.add_argument("data", type=Path, help="a folder with pairs/, conversations/, streams/")
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument(
+        "parts", nargs="*", help=f"of {', '.join(PARTS)} (all by default), {CURVES}"
+    )
     parser.add_argument("--orders", type=int, default=10, help="orders of arrival of each stream")
     given = parser.parse_args(arguments)
     parts: list[str] = given.parts or list(PARTS)
-    if not given.data.is_dir() or set(parts) - set(PARTS):
+    if not given.data.is_dir() or set(parts) - {*PARTS, CURVES}:
         print(f"no such folder or part: {given.data} {' '.join(parts)}", file=sys.stderr)
         return 2
     if "pairs" in parts:
@@ -39,6 +42,10 @@ def main(arguments: list[str]) -> int:
         conversations.report(given.data)
     if "streams" in parts:
         _streams(given.data, given.orders)
+    if CURVES in parts:
+        from benchmarks.cache.curves import draw
+
+        print(draw(given.data))
     return 0
 
 
