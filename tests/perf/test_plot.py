@@ -13,7 +13,7 @@ def test_a_picture_of_curves_shows_what_lies_within_its_ticks() -> None:
         "a < b", [(0, 0), (50, 25), (100, 90), (150, 95)], [(50, 25, "here"), (150, 95, "out")]
     )
 
-    page = ET.fromstring(curves("Curves", AXIS, AXIS, [line]))  # noqa: S314  our own text
+    page = ET.fromstring(curves("Curves", AXIS, AXIS, [line]))
 
     (drawn,) = page.iter(f"{NS}polyline")
     assert len(drawn.attrib["points"].split()) == 3
@@ -23,7 +23,7 @@ def test_a_picture_of_curves_shows_what_lies_within_its_ticks() -> None:
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    page = ET.fromstring(bars("Bars", "us", [("one", 10.0), ("two", 5.0)]))  # noqa: S314  our own text
+    page = ET.fromstring(bars("Bars", "us", [("one", 10.0), ("two", 5.0)]))
 
     _, one, two = page.iter(f"{NS}rect")
     assert float(one.attrib["width"]) == 2 * float(two.attrib["width"])
