@@ -20,6 +20,7 @@ from gateway.core.answer import (
     Sealed,
     Weighed,
 )
+from gateway.core.errors import UpstreamError
 from gateway.core.message import (
     Audio,
     Citation,
@@ -201,6 +202,10 @@ class _Choice:
 
     def _call(self, call: dict[str, Any], seal: str) -> ToolCall:
         name = _text_of(call.get("name"))
+        if not name:
+            # Pieces of a call (`partialArgs`) come only to who asks for them, which no caller's format can.
+            detail = "a tool call has no name"
+            raise UpstreamError("upstream_invalid_response", phase="body", detail=detail)
         args = codec.as_object(call.get("args"))
         arguments = codec.encode(args).decode() if args else ""
         made_up = _made_up(f"{self._id} {self._index} {self._calls} {name} {arguments}", self._id)

@@ -167,6 +167,14 @@ def test_a_call_keeps_the_id_it_has_and_may_lack_arguments() -> None:
     assert ids(0) != ids(1)
 
 
+@pytest.mark.bug("K07")
+@pytest.mark.parametrize("call", [{"args": {"a": 1}}, {"partialArgs": [{"jsonPath": "$.a"}]}])
+def test_a_call_without_a_name_is_no_call(call: Json) -> None:
+    with pytest.raises(UpstreamError) as unusable:
+        whole(piece({"functionCall": call}, finishReason="STOP"))
+    assert unusable.value.code == "upstream_invalid_response"
+
+
 def test_answers_without_an_id_make_up_ids_that_no_other_answer_has() -> None:
     answer = piece(CALL, finishReason="STOP")
     del answer["responseId"]
