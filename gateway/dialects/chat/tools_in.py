@@ -151,6 +151,7 @@ def format_of(value: object, at: str = "response_format") -> Format:
             )
 
 
+_SWITCHES = frozenset({"enabled", "disabled", "adaptive", "auto"})
 _REASONING = frozenset({"effort", "enabled", "max_tokens", "summary"})
 
 
@@ -166,6 +167,9 @@ def reasoning_of(effort: object, reasoning: object, thinking: object) -> Reasoni
     switch = maybe_object(thinking, "thinking") or {}
     if switch:
         kind = a_name(switch.get("type"), "thinking.type")
+        if kind not in _SWITCHES:
+            message = "thinking.type: expected enabled, disabled, adaptive or auto"
+            raise InputError("invalid_request", message, param="thinking.type")
         enabled = kind != "disabled" if enabled is None else enabled
         more = maybe_count(switch.get("budget_tokens"), "thinking.budget_tokens")
         budget = more if budget is None else budget

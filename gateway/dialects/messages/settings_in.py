@@ -107,6 +107,8 @@ def read_reasoning(value: object, effort: str) -> Reasoning | None:
         return Reasoning(effort=effort) if effort else None
     thinking = object_at(value, "thinking")
     kind = text_at(thinking.get("type"), "thinking.type")
+    if kind not in {"enabled", "adaptive", "disabled"}:
+        raise invalid("thinking.type", "must be enabled, adaptive or disabled")
     extra = rest_of(thinking, "type", "budget_tokens")
     if kind == "disabled":
         return Reasoning(enabled=False, effort=effort, extra=extra)

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from gateway.core.codec import replace
 from gateway.core.message import Prompt, Reasoning
 from gateway.dialects.fit.spoken import word
 from gateway.dialects.losses import Notes
@@ -33,7 +34,7 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
 
     A forced call of a tool goes before thinking, which the format does not take together.
     """
-    reasoning = prompt.reasoning
+    reasoning = _understood(prompt, notes)
     limit = _limit(prompt, facts, traits, notes)
     if reasoning is None:
         return Plan(limit, None, "", thinks=False)
@@ -54,6 +55,15 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     if thinking is not None and thinking["type"] == "adaptive":
         effort = effort or _effort_of(reasoning, notes)
     return Plan(limit, thinking, effort, thinks=thinking is not None)
+
+
+def _understood(prompt: Prompt, notes: Notes) -> Reasoning | None:
+    """Return what is asked; an effort of an unknown word means what no word means, and never the most."""
+    reasoning = prompt.reasoning
+    if reasoning is None or reasoning.effort in {"", "none", *_ORDER}:
+        return reasoning
+    notes.lost("value_changed", word(prompt.origin, "effort"))
+    return replace(reasoning, effort="")
 
 
 def _limit(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) -> int:
@@ -91,7 +101,7 @@ def _effort(reasoning: Reasoning, traits: Traits, notes: Notes) -> str:
         return ""
     if asked in traits.efforts:
         return asked
-    rank = _ORDER.index(asked) if asked in _ORDER else _ORDER.index(_USUAL)
+    rank = _ORDER.index(asked)
     below = [known for known in traits.efforts if _ORDER.index(known) <= rank]
     notes.lost("value_changed", "reasoning_effort")
     return below[-1] if below else traits.efforts[0]

@@ -272,6 +272,12 @@ def test_every_way_to_ask_for_thinking_is_read(fields: Json, expected: Reasoning
     assert read({"messages": HELLO, **fields}).reasoning == expected
 
 
+def test_a_switch_of_thinking_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        read({"messages": HELLO, "thinking": {"type": "enabledQ", "budget_tokens": 2000}})
+    assert (refused.value.code, refused.value.param) == ("invalid_request", "thinking.type")
+
+
 @pytest.mark.bug("B110")
 @pytest.mark.parametrize(
     ("url", "kind", "data"),

@@ -218,3 +218,10 @@ def test_the_older_name_of_the_answers_form_is_read() -> None:
 
     assert prompt.format is not None
     assert prompt.format.schema == {"type": "object"}
+
+
+def test_a_kind_of_thinking_that_nobody_knows_is_refused() -> None:
+    body = {"messages": [{"role": "user", "content": "Hello"}], "model": "m", "max_tokens": 9000}
+    with pytest.raises(InputError) as refused:
+        read({**body, "thinking": {"type": "enabledQ", "budget_tokens": 2000}})
+    assert (refused.value.code, refused.value.param) == ("invalid_request", "thinking.type")

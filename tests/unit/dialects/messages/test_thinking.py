@@ -201,3 +201,17 @@ def test_families_are_known_by_their_names(
     assert (budget, adaptive, efforts, formats) == (
         traits.budget, traits.adaptive, len(traits.efforts), traits.formats,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", ["lowQ", "ultra", "HIGH", " low"])
+@pytest.mark.parametrize("model", [BUDGET, BOTH, ADAPTIVE])
+@pytest.mark.parametrize("enabled", [None, True])
+def test_an_effort_of_an_unknown_word_means_what_no_word_means(
+    asked: str, model: str, enabled: bool | None
+) -> None:
+    plain = write(Reasoning(enabled=enabled), model, most=64_000)
+    got, warnings = write(Reasoning(enabled=enabled, effort=asked), model, most=64_000)
+    assert (got, warnings) == (
+        plain[0],
+        [*plain[1], "reasoning_effort: was changed to the nearest that this target takes"],
+    )
