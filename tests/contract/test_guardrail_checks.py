@@ -228,6 +228,10 @@ def fails(text, about):
     raise SystemExit(text)
 async def hangs(text, about):
     await asyncio.sleep(30)
+def forgets(text, about):
+    "odd" in text
+async def forgets_too(text, about):
+    "odd" in text
 """
 
 
@@ -240,6 +244,8 @@ async def hangs(text, about):
         ("places", "an odd word", 400, "guardrail_violation"),
         ("fails", "a word", 500, "guardrail_failed"),
         ("hangs", "a word", 500, "guardrail_failed"),
+        ("forgets", "an odd word", 500, "guardrail_failed"),
+        ("forgets_too", "an odd word", 500, "guardrail_failed"),
     ],
 )
 async def test_a_function_of_the_operator_is_a_check(

@@ -23,7 +23,10 @@ class PythonOptions(CheckOptions):
 
 
 class Python(AskingCheck):
-    """Finds what the function says: True, or places as pairs of numbers. Whatever it raises is a failure."""
+    """Finds what the function says: True, or places as pairs of numbers.
+
+    Whatever it raises is a failure, and so is whatever else it says: nothing too, where `return` was forgotten.
+    """
 
     options = PythonOptions
     summary = "What a function of your own finds."
@@ -54,7 +57,7 @@ class Python(AskingCheck):
         return await cast("Awaitable[object]", self._function(text, about))
 
     def _read(self, said: object, text: str) -> Sequence[Finding]:
-        if said is None or isinstance(said, bool):
+        if isinstance(said, bool):
             return (Finding(self._label),) if said else ()
         pairs = [(int(start), int(end)) for start, end in cast("Iterable[tuple[int, int]]", said)]
         if not all(0 <= start < end <= len(text) for start, end in pairs):
