@@ -173,6 +173,17 @@ async def test_an_event_that_cannot_be_read_is_a_failure() -> None:
     assert code == "guardrail_failed"
 
 
+@pytest.mark.bug("K26")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_hidden_letters_of_words_are_redacted_at_every_cut(dialect: str) -> None:
+    words = [{"kind": "words", "words": ["top secret"], "action": "redact"}]
+    text = "\u00e9 so \uff54o\u200bp \u00adsecre\u200dt\u200b, \ufb01ne"
+    with guardrail(output=words, stream_mode="window", window_chars=64) as guard:
+        for cut in range(len(text)):
+            heard_of = await said(guard, dialect, pieces(text, [cut, cut + 1]))
+            assert heard_of == "\u00e9 so [words]\u200b, \ufb01ne", cut
+
+
 async def cut_anywhere(texts: int, cuts: int, seed: int) -> int:
     """Send texts with secrets, cut at random, through a window and a buffer; return the number of cuts made."""
     chance = random.Random(seed)

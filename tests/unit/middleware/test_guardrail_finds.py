@@ -7,6 +7,7 @@ import pytest
 
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import About, Check
+from gateway.middleware.guardrail.checks.plain import plain_of
 from gateway.middleware.guardrail.registry import CHECKS, load_check
 
 ABOUT = About("input", "user", cast("Any", None), key="content")
@@ -207,6 +208,42 @@ def test_only_what_may_still_match_is_held_open(kind: str, text: str, held: str)
     options: dict[str, Any] = {"words": {"words": ["top secret"]}, "length": {"max_chars": 9}}
     check = made(kind, **options.get(kind, {}))
     assert text[check.open_from(text) :] == held
+
+
+HIDDEN = (
+    "top se\u200bcret",
+    "t\u200co\u200dp \ufeffsec\u00adret",
+    "\uff34\uff2f\uff30 \uff53\uff45\uff43\uff52\uff45\uff54",
+    "top\u3000\U0001d42c\U0001d41e\U0001d41c\U0001d42b\U0001d41e\U0001d42d",
+    "Top\u00a0s\u2060e\ufe0fcr\U000e0041et",
+)
+
+
+@pytest.mark.bug("K24")
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_words_are_found_however_their_letters_are_written(hidden: str) -> None:
+    check = made("words", words=["top secret"])
+    text = f"\u00e9\u200b \ufb01 it is {hidden}, \u00e9 really"
+
+    assert found(check, text) == [("words", hidden)]
+    assert not check.look(f"{hidden}\u200bly", ABOUT)
+    for cut in range(1, len(hidden)):
+        assert check.open_from(f"\u00e9\ufb01 {hidden[:cut]}") <= 3 + len(hidden[:cut])
+        if plain_of(hidden[:cut]):
+            assert check.open_from(f"\u00e9\ufb01 {hidden[:cut]}") == text_at(hidden)
+    assert check.open_from(f"\u00e9\ufb01 {hidden}\u200b") == text_at(hidden)
+
+
+def text_at(hidden: str) -> int:
+    """Return where the first letter of it stands behind three characters that can be seen."""
+    return 3 + next(at for at, letter in enumerate(hidden) if plain_of(letter))
+
+
+@pytest.mark.bug("K24")
+def test_words_of_other_letters_are_found_in_plain_ones() -> None:
+    check = made("words", words=["\uff54op", "na\u00efve"])
+    assert found(check, "a Top one") == [("words", "Top")]
+    assert found(check, "so na\u00ef\u200bve") == [("words", "na\u00ef\u200bve")]
 
 
 def test_every_kind_says_what_it_is() -> None:

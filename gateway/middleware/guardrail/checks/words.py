@@ -9,6 +9,7 @@ from gateway.config.base import Some
 from gateway.middleware.base import Build
 from gateway.middleware.guardrail.check import About, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.local import LocalCheck
+from gateway.middleware.guardrail.checks.plain import Plain, plain_of
 from gateway.middleware.guardrail.linear import compile_pattern
 
 
@@ -21,7 +22,10 @@ class WordsOptions(CheckOptions):
 
 
 class Words(LocalCheck):
-    """Finds every place of every word; blanks between the words of a phrase may be any."""
+    """Finds every place of every word; blanks between the words of a phrase may be any.
+
+    Letters are compared as they are read: wide ones are plain ones, and what cannot be seen is not there.
+    """
 
     options = WordsOptions
     summary = "Words and phrases, whole and in any case."
@@ -29,9 +33,8 @@ class Words(LocalCheck):
     def __init__(self, options: WordsOptions, build: Build) -> None:
         del build
         # Longest first, so that a phrase is found before the word that it begins with.
-        phrases = sorted(
-            (each.split() for each in options.words), key=lambda each: -len(" ".join(each))
-        )
+        words = [plain_of(each) or each for each in options.words]
+        phrases = sorted((each.split() for each in words), key=lambda each: -len(" ".join(each)))
         found = "|".join(r"\s{1,8}".join(map(re.escape, phrase)) for phrase in phrases if phrase)
         edge = (r"(?<!\w)(?:", r")(?!\w)") if options.whole else ("(?:", ")")
         begun = "|".join(_partly(phrase) for phrase in phrases if phrase)
@@ -45,19 +48,27 @@ class Words(LocalCheck):
 
     def may_find(self, text: str) -> bool:
         """Tell whether any of the words is there, whole or not."""
-        return self._trigger.search(text) is not None
+        return self._trigger.search(plain_of(text)) is not None
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every place."""
-        if not self.may_find(text):
+        plain = plain_of(text)
+        if self._trigger.search(plain) is None:
             return ()
-        return [Finding(self._label, m.start(), m.end()) for m in self._pattern.finditer(text)]
+        places = Plain(text, plain)
+        return [
+            Finding(self._label, places.start(m.start()), places.end(m.end()))
+            for m in self._pattern.finditer(plain)
+        ]
 
     def open_from(self, text: str) -> int:
         """Return where any phrase may have begun, or is complete and what follows it decides."""
-        tail_at = max(0, len(text) - self.reach)
-        begun = self._begun.search(text[tail_at:])
-        return len(text) if begun is None else tail_at + begun.start()
+        plain = plain_of(text)
+        tail_at = max(0, len(plain) - self.reach)
+        begun = self._begun.search(plain[tail_at:])
+        if begun is None:
+            return len(text)
+        return Plain(text, plain).start(tail_at + begun.start())
 
 
 def _partly(phrase: Sequence[str]) -> str:
