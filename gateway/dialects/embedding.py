@@ -11,6 +11,7 @@ from gateway.core.errors import InputError, UpstreamError
 from gateway.core.message import NO_BAG, Bag
 from gateway.core.usage import Usage
 from gateway.dialects.base import Redactor
+from gateway.dialects.counts import plausible
 from gateway.dialects.losses import Notes, refuse
 
 Tokens = tuple[int, ...]
@@ -244,8 +245,8 @@ def read_openai(body: bytes, asked: Asked) -> Embedded:
             "upstream_invalid_response", phase="answer", detail=str(error)
         ) from None
     ordered = sorted(answer.data, key=lambda row: row.index)
-    tokens = answer.usage.get("prompt_tokens")
-    usage = Usage(input=tokens) if isinstance(tokens, int) else None
+    tokens = plausible(answer.usage.get("prompt_tokens"))
+    usage = Usage(input=tokens) if tokens is not None else None
     return Embedded(complete([row.embedding for row in ordered], asked), answer.model, usage)
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from gateway.core.codec import Meta, Struct, as_object
 from gateway.core.usage import Usage
+from gateway.dialects.counts import MOST, plausible
 
-_MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
-_Count = Annotated[int, Meta(ge=0, le=_MOST)] | None
+_Count = Annotated[int, Meta(ge=0, le=MOST)] | None
 
 
 class Details(Struct, gc=False):
@@ -160,7 +160,7 @@ def _part(usage: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]
 
 def _first(values: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
-        count = _count(values.get(name))
+        count = plausible(values.get(name))
         if count is not None:
             return count
     return None
@@ -168,14 +168,3 @@ def _first(values: Mapping[str, Any], *names: str) -> int | None:
 
 def _either(first: int | None, second: int | None) -> int | None:
     return second if first is None else first
-
-
-def _count(value: object) -> int | None:
-    """Return a plausible whole number, else None; a float without fraction counts, a truth value does not."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if isinstance(value, float):
-        if not value.is_integer():
-            return None
-        value = int(value)
-    return value if 0 <= value <= _MOST else None

@@ -9,6 +9,7 @@ from gateway.core.errors import InputError, UpstreamError
 from gateway.core.message import NO_BAG, Bag
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.counts import plausible
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.openai_errors import read_error
 
@@ -269,8 +270,8 @@ def _usage(answer: _Answer) -> Usage | None:
         codec.as_object(meta.get("billed_units")),
     ):
         for name in ("prompt_tokens", "input_tokens", "total_tokens"):
-            count = (part or {}).get(name)
-            if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            count = plausible((part or {}).get(name))
+            if count is not None:
                 return Usage(input=count)
     return None
 

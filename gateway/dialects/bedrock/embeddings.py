@@ -12,6 +12,7 @@ from gateway.dialects.base import AnswerIsError, Redactor
 from gateway.dialects.bedrock.errors import read_error
 from gateway.dialects.bedrock.models import family_of
 from gateway.dialects.cohere.embeddings import CohereEmbeddings
+from gateway.dialects.counts import plausible
 from gateway.dialects.embedding import Asked, Embedded, complete, note_extra, texts_of
 from gateway.dialects.losses import Notes, refuse
 
@@ -34,7 +35,7 @@ class _Vector(codec.Struct):
 
 class _Titan(codec.Struct, rename="camel"):
     embedding: tuple[float, ...]
-    input_text_token_count: int | None = None
+    input_text_token_count: float | None = None
 
 
 class _Nova(codec.Struct):
@@ -90,7 +91,7 @@ class BedrockEmbeddings:
             raise UpstreamError(
                 "upstream_invalid_response", phase="answer", detail=str(error)
             ) from None
-        count = titan.input_text_token_count
+        count = plausible(titan.input_text_token_count)
         usage = Usage(input=count) if count is not None else None
         return Embedded(complete([titan.embedding], asked), "", usage)
 

@@ -5,6 +5,7 @@ from gateway.core.message import Bag
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError
 from gateway.dialects.bedrock.wire import Tokens
+from gateway.dialects.counts import plausible, together
 
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -49,6 +50,9 @@ def usage_of(tokens: Tokens | None) -> Usage | None:
         return None
     cached, written = tokens.cache_read_input_tokens, tokens.cache_write_input_tokens
     total = tokens.input_tokens
-    if total is not None:
-        total += (cached or 0) + (written or 0)
-    return Usage(input=total, output=tokens.output_tokens, cached=cached, cache_write=written)
+    return Usage(
+        input=None if total is None else together(total, cached, written),
+        output=plausible(tokens.output_tokens),
+        cached=plausible(cached),
+        cache_write=plausible(written),
+    )

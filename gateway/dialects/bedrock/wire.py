@@ -10,10 +10,10 @@ NOTHING = codec.Raw(b"")
 class Tokens(codec.Struct, rename="camel"):
     """Counts of one answer; `input_tokens` without what was read from or written to the cache."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_write_input_tokens: int | None = None
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    cache_read_input_tokens: float | None = None
+    cache_write_input_tokens: float | None = None
 
 
 class ToolUse(codec.Struct, rename="camel"):

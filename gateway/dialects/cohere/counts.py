@@ -5,17 +5,7 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.usage import Usage
-
-_MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
-
-
-def count(value: object) -> int | None:
-    """Return a plausible whole number, else None; Cohere writes some as floats."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value <= _MOST else None
+from gateway.dialects.counts import plausible
 
 
 def usage_of(value: object) -> Usage | None:
@@ -32,12 +22,12 @@ def usage_of(value: object) -> Usage | None:
     usage = Usage(
         input=_first(tokens, billed, "input_tokens"),
         output=_first(tokens, billed, "output_tokens"),
-        cached=count(said.get("cached_tokens")),
-        reasoning=count(tokens.get("reasoning_tokens")),
+        cached=plausible(said.get("cached_tokens")),
+        reasoning=plausible(tokens.get("reasoning_tokens")),
     )
     return None if usage == Usage() else usage
 
 
 def _first(tokens: Mapping[str, Any], billed: Mapping[str, Any], name: str) -> int | None:
-    number = count(tokens.get(name))
-    return count(billed.get(name)) if number is None else number
+    number = plausible(tokens.get(name))
+    return plausible(billed.get(name)) if number is None else number

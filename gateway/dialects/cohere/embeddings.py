@@ -8,7 +8,7 @@ from gateway.core.errors import UpstreamError
 from gateway.core.message import NO_BAG
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
-from gateway.dialects.cohere.counts import count
+from gateway.dialects.counts import plausible
 from gateway.dialects.embedding import Asked, Embedded, complete, note_extra, texts_of
 from gateway.dialects.losses import Notes
 from gateway.dialects.openai_errors import read_error
@@ -84,6 +84,6 @@ class CohereEmbeddings:
         found = answer.embeddings
         vectors = found if isinstance(found, list) else found.floats or []
         billed = codec.as_object(answer.meta.get("billed_units")) or {}
-        tokens = count(billed.get("input_tokens"))
+        tokens = plausible(billed.get("input_tokens"))
         usage = Usage(input=tokens) if tokens is not None else None
         return Embedded(complete(vectors, asked), "", usage)

@@ -6,6 +6,7 @@ from gateway.core import codec
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.counts import plausible
 from gateway.dialects.embedding import Asked, Embedded, complete, note_extra, texts_of
 from gateway.dialects.gemini.errors import holds_error, read_error
 from gateway.dialects.gemini.paths import VERTEX, model_path
@@ -31,7 +32,7 @@ class _Values(codec.Struct):
 
 
 class _Counted(codec.Struct, rename="camel"):
-    prompt_token_count: int | None = None
+    prompt_token_count: float | None = None
 
 
 class _Batch(codec.Struct, rename="camel"):
@@ -134,12 +135,13 @@ class VertexEmbeddings:
         except _BAD:
             return _read_batch(body, asked, secrets)
         counts = [
-            int(each.embeddings.statistics.token_count)
+            each.embeddings.statistics.token_count
             for each in found
             if each.embeddings.statistics is not None
             and each.embeddings.statistics.token_count is not None
         ]
-        usage = Usage(input=sum(counts)) if counts else None
+        tokens = plausible(sum(counts)) if counts else None
+        usage = Usage(input=tokens) if tokens is not None else None
         return Embedded(complete([each.embeddings.values for each in found], asked), "", usage)
 
 
@@ -182,6 +184,6 @@ def _read_batch(body: bytes, asked: Asked, secrets: Redactor) -> Embedded:
             raise AnswerIsError(read_error(body, secrets)) from None
         raise UpstreamError("upstream_invalid_response", phase="answer", detail=str(bad)) from None
     counted = batch.usage_metadata
-    tokens = counted.prompt_token_count if counted is not None else None
+    tokens = plausible(counted.prompt_token_count) if counted is not None else None
     usage = Usage(input=tokens) if tokens is not None else None
     return Embedded(complete([each.values for each in batch.embeddings], asked), "", usage)

@@ -4,33 +4,34 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.usage import Usage
+from gateway.dialects.counts import plausible, together
 
 
 class Count(codec.Struct, rename="camel"):
     """Tokens of one modality."""
 
     modality: str | None = None
-    token_count: int | None = None
+    token_count: float | None = None
 
 
 class UsageMetadata(codec.Struct, rename="camel"):
     """Counts so far; one that is absent is zero, or not known where nothing is counted at all."""
 
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-    cached_content_token_count: int | None = None
+    prompt_token_count: float | None = None
+    candidates_token_count: float | None = None
+    thoughts_token_count: float | None = None
+    tool_use_prompt_token_count: float | None = None
+    cached_content_token_count: float | None = None
     prompt_tokens_details: list[Count] | None = None
     candidates_tokens_details: list[Count] | None = None
 
     def usage(self) -> Usage:
         """Return the counts: thoughts are output, prompts of the provider's own tools are input (K16)."""
         return Usage(
-            input=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
-            output=(self.candidates_token_count or 0) + (self.thoughts_token_count or 0),
-            cached=self.cached_content_token_count,
-            reasoning=self.thoughts_token_count,
+            input=together(self.prompt_token_count, self.tool_use_prompt_token_count),
+            output=together(self.candidates_token_count, self.thoughts_token_count),
+            cached=plausible(self.cached_content_token_count),
+            reasoning=plausible(self.thoughts_token_count),
             audio_input=_audio(self.prompt_tokens_details),
             audio_output=_audio(self.candidates_tokens_details),
         )
@@ -116,4 +117,4 @@ def _audio(details: list[Count] | None) -> int | None:
         for each in details or []
         if each.modality is not None and each.modality.upper() == "AUDIO"
     ]
-    return sum(counts) if counts else None
+    return together(*counts) if counts else None

@@ -4,8 +4,8 @@ from typing import Any
 
 from gateway.core.codec import as_object
 from gateway.core.usage import Usage
+from gateway.dialects.counts import plausible
 
-_MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
 _NAMES = (
     "input_tokens",
     "cache_creation_input_tokens",
@@ -33,8 +33,9 @@ class Counts:
         self._note(_THINKING, (as_object(usage.get("output_tokens_details")) or {}).get(_THINKING))
 
     def _note(self, name: str, value: object) -> None:
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
-            self._known[name] = value
+        count = plausible(value)
+        if count is not None:
+            self._known[name] = count
 
     def total(self) -> Usage | None:
         """Return the counts with totals that hold all, or None when nothing was told."""

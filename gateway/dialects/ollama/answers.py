@@ -10,11 +10,11 @@ from gateway.core.errors import UpstreamError
 from gateway.core.message import Part, Text, Thinking, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.counts import plausible
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.unknown import unknown
 
 NAME = "ollama"
-_MOST = 1 << 28  # no answer has more tokens; one that says so must not ruin the counters
 
 
 class Function(codec.Struct, frozen=True):
@@ -115,14 +115,8 @@ def finish_of(native: str, *, called: bool) -> Finish:
 
 def usage_of(line: Line) -> Usage | None:
     """Return the counts of the last line; the prompt's is left out where it was cached whole."""
-    usage = Usage(input=_count(line.prompt_eval_count), output=_count(line.eval_count))
+    usage = Usage(input=plausible(line.prompt_eval_count), output=plausible(line.eval_count))
     return None if usage == Usage() else usage
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value <= _MOST else None
 
 
 def created_of(value: object) -> int:

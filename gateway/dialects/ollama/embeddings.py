@@ -6,6 +6,7 @@ from gateway.core import codec
 from gateway.core.errors import UpstreamError
 from gateway.core.usage import Usage
 from gateway.dialects.base import AnswerIsError, Redactor
+from gateway.dialects.counts import plausible
 from gateway.dialects.embedding import Asked, Embedded, complete, note_extra, texts_of
 from gateway.dialects.losses import Notes
 from gateway.dialects.openai_errors import read_error
@@ -17,7 +18,7 @@ class _Answer(codec.Struct):
     embeddings: list[tuple[float, ...]] | None = None
     embedding: tuple[float, ...] | None = None
     model: str = ""
-    prompt_eval_count: int | None = None
+    prompt_eval_count: float | None = None
     error: Any = None
 
 
@@ -60,6 +61,6 @@ class OllamaEmbeddings:
         if answer.error:
             raise AnswerIsError(read_error(body, secrets))
         vectors = answer.embeddings or ([answer.embedding] if answer.embedding else [])
-        tokens = answer.prompt_eval_count
+        tokens = plausible(answer.prompt_eval_count)
         usage = Usage(input=tokens) if tokens is not None else None
         return Embedded(complete(vectors, asked), answer.model, usage)
