@@ -5,13 +5,13 @@ exist yet too. Pictures and sounds in base64, seals and words of the format are 
 """
 
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from gateway.core import codec
+from gateway.dialects.chat.data_url import is_data
+from gateway.dialects.enclosed import BYTES, UnreadError, text_in_address, text_in_member
 
 _WORDS = frozenset({
     "type", "role", "object", "status", "finish_reason", "stop_reason", "native_finish_reason", "service_tier",
@@ -38,8 +38,7 @@ _OPAQUE = frozenset({
 """What holds bytes and seals; it is looked at where it is neither."""
 _LONG = 64
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}").fullmatch
-_DATA_URL = re.compile(r"data:([\w.+/-]*)(?:;[\w=.-]+)*?;base64,", re.ASCII).match
-_READ = ("text/", "application/json", "application/xml", "application/yaml")
+_DENSE = re.compile(r"[A-Za-z0-9+/_\-=\r\n]+").fullmatch
 _FREE = frozenset(
     {"arguments", "args", "metadata", "parameters", "input_schema", "schema", "variables"}
 )
@@ -83,7 +82,7 @@ class Leaf:
     """One text. `role`: system, user, assistant, tool, tools, or request for what belongs to nobody.
 
     `fixed`: others refer to it. `spoken`: neighbours of one role and one `group` (an answer may be given in several
-    ways) are read on as one text.
+    ways) are read on as one text. `enclosed`: it is what a file says, and cannot be changed there.
     """
 
     holder: Holder
@@ -93,6 +92,7 @@ class Leaf:
     fixed: bool = False
     spoken: bool = False
     group: int = 0
+    enclosed: bool = False
 
     def set(self, text: str) -> None:
         """Write the text anew."""
@@ -245,19 +245,44 @@ class _Walk:
                 self._tree.leaves.append(Leaf(holder, key, text, role))
             return
         spoken = key in _SPEECH or type(key) is int
-        if not text or (not spoken and not _is_text(key, text)):
+        if not text:
+            return
+        if (key in BYTES or text[:1] in "dD") and self._take_file(
+            holder, key, text, role, spoken=spoken
+        ):
+            return
+        if not spoken and not _is_text(key, text):
             return
         if not spoken and key in _JSON_TEXTS and not self._deltas:
             self.take_json(holder, key, text, role, depth)
             return
-        if text.startswith("data:") and (file := _DATA_URL(text)):
-            inside = _file_text(file, text)
-            if inside:
-                self._tree.leaves.append(Leaf(holder, key, inside, role, fixed=True))
-            return
         if key in _THOUGHTS:
             role = "reasoning"
         self._tree.leaves.append(Leaf(holder, key, text, role, key in _LINKS, spoken, self._group))
+
+    def _take_file(
+        self, holder: Holder, key: str | int, text: str, role: str, *, spoken: bool
+    ) -> bool:
+        """Take what a file says that stands in a text; True where there is no more to see in it."""
+        member = cast("Mapping[str, Any]", holder) if key in BYTES else None
+        try:
+            if is_data(text):
+                inside = text_in_address(text)
+            elif member is None:
+                return False
+            elif member.get("type") == "text":  # it is what it says, however it looks
+                self._tree.leaves.append(Leaf(holder, key, text, role))
+                return True
+            else:
+                inside = text_in_member(member, text, guess=not self._deltas)
+        except UnreadError:
+            self._tree.unread = self._tree.unread or not spoken
+            return False
+        if inside:
+            self._tree.leaves.append(Leaf(holder, key, inside, role, fixed=True, enclosed=True))
+        if not is_data(text) or (spoken and len(text) < _LONG):
+            return False
+        return _DENSE(text, text.find(",") + 1) is not None
 
     def take_json(self, holder: Holder, key: str | int, text: str, role: str, depth: int) -> None:
         """Take the texts inside a text that is to be JSON."""
@@ -296,16 +321,6 @@ def _is_text(key: str | int, text: str) -> bool:
     return key not in _NEVER
 
 
-def _file_text(file: re.Match[str], text: str) -> str:
-    """Return what a file in an address says, where it is a text; else nothing."""
-    if not file[1].startswith(_READ):
-        return ""
-    try:
-        return b64decode(text[file.end() :]).decode("utf-8", "replace")
-    except (Base64Error, ValueError):
-        return text
-
-
 def last_leaves(tree: Tree) -> list[Leaf]:
     """Return the texts of the user's last message (W-GRD-1)."""
     value = cast("Mapping[str, Any]", tree.value)
@@ -324,7 +339,7 @@ def last_leaves(tree: Tree) -> list[Leaf]:
     return [
         leaf
         for leaf in tree.leaves
-        if id(leaf.holder) in inside and leaf.role == "user" and leaf.spoken
+        if id(leaf.holder) in inside and leaf.role == "user" and (leaf.spoken or leaf.enclosed)
     ]
 
 

@@ -197,3 +197,94 @@ async def test_files_that_are_texts_are_read_and_pictures_are_not() -> None:
     with guardrail(input=[CHECK]) as guard:
         assert await is_refused(guard, "openai_chat", "chat", file("text/plain", text))
         assert not await is_refused(guard, "openai_chat", "chat", file("image/png", text))
+
+
+def enclosed(media: str, content: bytes | str) -> list[tuple[str, dict[str, Any]]]:
+    """Return requests of every format with a file in them, as each format can hold it."""
+    from base64 import b64encode
+
+    data = content if isinstance(content, str) else b64encode(content).decode()
+    url = f"data:{media};base64,{data}"
+    source = {"type": "base64", "media_type": media, "data": data}
+    document = {"type": "document", "source": source}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [document]}
+    inner = {"type": "document", "source": {"type": "content", "content": [document]}}
+    found = [
+        ("anthropic_messages", {"messages": [{"role": "user", "content": [part]}]})
+        for part in (document, result, inner)
+    ]
+    for name in ({"file_data": url}, {"file_data": data, "format": media}):
+        part: dict[str, Any] = {"type": "file", "file": name}
+        found.append(("openai_chat", {"messages": [{"role": "user", "content": [part]}]}))
+    output = {"type": "function_call_output", "call_id": "c"}
+    for name in ({"file_data": url}, {"file_url": url}):
+        part = {"type": "input_file", **name}
+        found.append(("openai_responses", {"input": [{"role": "user", "content": [part]}]}))
+        found.append(("openai_responses", {"input": [{**output, "output": [part]}]}))
+    return found
+
+
+TEXT_TYPES = ("text/plain", "text/csv; charset=utf-8", "application/json", "Application/Problem+JSON", "text/xml", "application/x-yaml")  # fmt: skip
+
+
+@pytest.mark.bug("K24")
+@pytest.mark.parametrize("action", ["block", "redact"])
+@pytest.mark.parametrize("media", TEXT_TYPES)
+async def test_files_that_are_texts_are_read_in_every_format(media: str, action: str) -> None:
+    with guardrail(input=[{**CHECK, "action": action}]) as guard:
+        for encoding in ("utf-8", "utf-16"):
+            for dialect, body in enclosed(media, f"it is a {WORD}, é".encode(encoding)):
+                assert await is_refused(guard, dialect, "", body), body
+        for dialect, body in enclosed(media, b"it is a plain text"):
+            assert not await is_refused(guard, dialect, "", body), body
+        for dialect, body in enclosed("image/png", b"\x89PNG it is a zebrafish"):
+            assert not await is_refused(guard, dialect, "", body), body
+
+
+@pytest.mark.bug("K24")
+@pytest.mark.parametrize("content", ["$no base64$", b"z\0e\0b\0r\0a\0"])
+async def test_files_of_texts_that_cannot_be_read_are_failures(content: str | bytes) -> None:
+    with guardrail(input=[CHECK]) as guard:
+        for dialect, body in enclosed("text/plain", content):
+            with pytest.raises(PolicyError, match="could not be asked"):
+                await guard.check_request(call_of(dialect, body))
+    with guardrail(input=[CHECK], on_check_error="allow") as guard:
+        for dialect, body in enclosed("text/plain", content):
+            assert not await is_refused(guard, dialect, "", body)
+
+
+@pytest.mark.bug("K24")
+async def test_files_of_no_type_are_read_where_they_are_texts() -> None:
+    from base64 import urlsafe_b64encode
+
+    data = urlsafe_b64encode(f"what ÿÿÿ is {WORD}? {'é' * 9000}".encode()).decode().rstrip("=")
+    parts: list[dict[str, Any]] = [
+        {"type": "input_file", "file_data": data},
+        {"type": "input_file", "file_data": data, "filename": "notes.txt"},
+        {"type": "input_file", "file_data": f"data:application/octet-stream;base64,{data}"},
+        {"type": "input_file", "file_data": f"DATA:text/plain; Base64,{data}"},
+        {"type": "input_file", "file_data": "data:text/plain,it%20is%20%7Aebrafish"},
+        {"type": "input_text", "text": f"data:image/png;base64,it is a {WORD}!"},
+    ]
+    source = {"type": "text", "media_type": "text/plain", "data": f"{WORD} and " * 9}
+    with guardrail(input=[CHECK]) as guard:
+        for part in parts:
+            body: dict[str, Any] = {"input": [{"role": "user", "content": [part]}]}
+            assert await is_refused(guard, "openai_responses", "", body), part
+        body = {"messages": [{"role": "user", "content": [{"type": "document", "source": source}]}]}
+        assert await is_refused(guard, "anthropic_messages", "", body)
+    with guardrail(input=[CHECK], texts="last_user") as guard:
+        body = {"input": [{"role": "user", "content": parts[:1]}]}
+        assert await is_refused(guard, "openai_responses", "", body)
+
+
+@pytest.mark.bug("K24")
+@pytest.mark.parametrize("text", ["data: so it is", "Data: 1, 2%, 3", "data:text/plain;base64,$"])
+async def test_texts_that_only_begin_like_files_are_texts(text: str) -> None:
+    with guardrail(input=[CHECK]) as guard:
+        for said, is_bad in ((text, False), (f"{text} {WORD}", True)):
+            body = {"messages": [{"role": "user", "content": said}]}
+            assert await is_refused(guard, "openai_chat", "", body) is is_bad
+        tool = {"name": "f", "description": f"data:image/png;base64,look for a {WORD}"}
+        body = {"tools": [{"type": "function", "function": tool}]}
+        assert await is_refused(guard, "openai_chat", "", body)

@@ -166,7 +166,8 @@ def _together(parts: Sequence[Part]) -> str:
 
 def _is_said(part: Part) -> bool:
     """Whether others are asked about it: names and ids alone say nothing."""
-    return not part.leaves[0].fixed or " " in part.text
+    first = part.leaves[0]
+    return not first.fixed or first.enclosed or " " in part.text
 
 
 def _look(
