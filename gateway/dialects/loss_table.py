@@ -91,6 +91,10 @@ LOSSES: dict[str, Loss] = {
         "A tool call in the history whose arguments were cut off or broken.",
         refused=True,
     ),
+    "arguments_cut": Loss(
+        "were cut off before they were a JSON object; the call is told without any",
+        "A tool call of an answer that ended inside of its arguments, for a caller of Messages.",
+    ),
     "result_orphaned": Loss(
         "answers no tool call of the message before it",
         "A tool result without its call.",
@@ -141,8 +145,8 @@ LOSSES: dict[str, Loss] = {
         "Opaque state that the gateway keeps for callers, while its store is down.",
     ),
     "store_off": Loss(
-        "asks for the answer to be stored, which is not done here; it was taken as false",
-        "`store` true of Responses, where the answer comes from a target of another format.",
+        "nothing is stored; the answer is given once",
+        "`store` true of Responses, at every target.",
     ),
     "answer_part_dropped": Loss(
         "a part of the answer cannot be told in this format and was left out",

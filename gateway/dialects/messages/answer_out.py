@@ -110,7 +110,7 @@ def write_call(part: ToolCall, call_id: str, notes: Notes) -> dict[str, Any]:
     """Return a call; one that was cut off has no input."""
     given = {"input": part.arguments} if part.custom else read_arguments(part.arguments)
     if given is None:
-        notes.lost("value_changed", f"the arguments of {part.name}, which are no JSON object")
+        notes.lost("arguments_cut", f"the arguments of {part.name}")
     return {**begin_call(part, call_id), "input": given or {}}
 
 

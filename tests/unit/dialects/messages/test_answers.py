@@ -222,3 +222,14 @@ def test_counts_of_tokens_are_checked(tokens: int) -> None:
 def test_what_is_no_count_is_refused(wrong: bytes) -> None:
     with pytest.raises(UpstreamError):
         DIALECT.read_answer("count_tokens", wrong)
+
+
+def test_arguments_that_were_cut_off_are_said_to_be() -> None:
+    notes = Notes()
+    call = ToolCall("t", "f", '{"city": "Par')
+    answer = Answer("openai_chat", "a", "m", (Choice(0, (call,), "length"),), None)
+    told = json.loads(CALLER.write_answer(answer, TOLD, notes))
+    assert told["content"][0]["input"] == {}
+    assert notes.warnings == [
+        "the arguments of f: were cut off before they were a JSON object; the call is told without any"
+    ]
