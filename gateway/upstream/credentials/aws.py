@@ -20,6 +20,7 @@ _BIG_BYTES = 1_048_576
 """From here on a body is hashed in a thread: a megabyte takes a few milliseconds."""
 _SESSION_NAME = "llm-gateway"
 _CONNECT_S, _READ_S = 3, 5
+_NONE = "The gateway has no credentials for this provider."
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class _Chain:
             )
         found = session.get_credentials()
         if found is None:
-            raise _failed("no AWS credentials were found")
+            raise _failed("none were found", _NONE)
         return _in_role(session, found, settings) if settings.role_arn else found
 
 
@@ -195,5 +196,6 @@ def _in_role(session: Any, found: Any, settings: AwsSettings) -> Any:  # noqa: A
     )
 
 
-def _failed(detail: str) -> UpstreamError:
-    return UpstreamError("upstream_auth", phase="connect", sent=False, detail=f"AWS: {detail}")
+def _failed(detail: str, message: str = "") -> UpstreamError:
+    detail = f"AWS: {detail}"
+    return UpstreamError("upstream_auth", message, phase="connect", sent=False, detail=detail)

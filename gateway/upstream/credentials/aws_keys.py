@@ -120,6 +120,7 @@ def _again(failure: UpstreamError, wait_s: float) -> UpstreamError:
     """Return an error of its own for each request that has no keys."""
     return UpstreamError(
         failure.code,
+        failure.message,
         phase="connect",
         sent=False,
         detail=failure.detail,

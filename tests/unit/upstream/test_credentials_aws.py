@@ -192,6 +192,7 @@ async def test_no_keys_at_all_is_an_error_before_anything_is_sent(
         with pytest.raises(UpstreamError) as caught:
             await signed(signer, b"/model/a/converse")
         assert ("upstream_auth", False) == (caught.value.code, caught.value.sent)
+        assert caught.value.message == "The gateway has no credentials for this provider."
         assert caught.value.retry_after_s is not None
 
 
