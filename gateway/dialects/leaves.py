@@ -70,6 +70,8 @@ _TYPES = {
     "summary_text": "reasoning",
 }
 _THOUGHTS = frozenset({"reasoning_content", "reasoning", "thinking"})
+_TOKENS = frozenset({"input", "prompt", "prompt_token_ids", "input_ids", "suffix"})
+"""What may be said in numbers of tokens."""
 _DEEPEST = 200
 _SMALL = 99_999_999
 """Larger numbers among what callers and models name as they like may be those of cards and people."""
@@ -132,10 +134,25 @@ def request_tree(fields: codec.Fields) -> Tree:
     walk = _Walk(tree)
     for name, part in value.items():
         before = tree.names
+        tree.unread = tree.unread or (name in _TOKENS and _has_numbers(part))
         walk.go(value, name, part, _ROLES.get(name, "request"), free=False, depth=0)
         if tree.names > before and tree.names - before != count_names(bytes(fields[name])):
             tree.renew = True
     return tree
+
+
+def _has_numbers(value: object) -> bool:
+    """Tell whether numbers of tokens stand in the place of texts: what they say cannot be known."""
+    if not isinstance(value, list):
+        return False
+    items = cast("list[object]", value)
+    return any(type(item) in {int, float} or _has_inner_numbers(item) for item in items)
+
+
+def _has_inner_numbers(value: object) -> bool:
+    return isinstance(value, list) and any(
+        type(item) in {int, float} for item in cast("list[object]", value)
+    )
 
 
 def count_names(text: bytes) -> int:

@@ -288,3 +288,18 @@ async def test_texts_that_only_begin_like_files_are_texts(text: str) -> None:
         tool = {"name": "f", "description": f"data:image/png;base64,look for a {WORD}"}
         body = {"tools": [{"type": "function", "function": tool}]}
         assert await is_refused(guard, "openai_chat", "", body)
+
+
+@pytest.mark.bug("K24")
+@pytest.mark.parametrize("name", ["input", "prompt"])
+@pytest.mark.parametrize("said", [[1, 2, 3], [[1, 2, 3]], ["a", [1]], ["a", 2]])
+async def test_numbers_of_tokens_cannot_be_read(name: str, said: list[Any]) -> None:
+    endpoint = "embeddings" if name == "input" else "completions"
+    with (
+        guardrail(input=[CHECK]) as guard,
+        pytest.raises(PolicyError, match="could not be asked"),
+    ):
+        await guard.check_request(call_of("openai_chat", {name: said}, endpoint))
+    with guardrail(input=[CHECK], on_check_error="allow") as guard:
+        assert not await is_refused(guard, "openai_chat", endpoint, {name: said})
+        assert await is_refused(guard, "openai_chat", endpoint, {name: [*said, WORD]})
