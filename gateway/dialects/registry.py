@@ -51,3 +51,10 @@ FOREIGN_SEALS: Mapping[str, tuple[str, Callable[[codec.Fields], bool]]] = {
     "responses": ("openai_responses", responses_seal.holds_foreign_seals),
 }
 """By endpoint: its format, and whether a request holds what others sealed, which no relay may pass on (K32)."""
+_CLAUDE = frozenset({"anthropic", "bedrock", "vertex"})
+UNSEALED: Mapping[str, tuple[frozenset[str], Callable[[codec.Fields], bool]]] = {
+    "count_tokens": (_CLAUDE, messages_seal.holds_unsigned),
+    "messages": (_CLAUDE, messages_seal.holds_unsigned),
+    "responses": (frozenset({"azure", "groq", "openai", "xai"}), responses_seal.holds_unsealed),
+}
+"""By endpoint: kinds of providers that refuse open reasoning of others, and whether a request holds some (K32)."""

@@ -5,8 +5,10 @@ from typing import NamedTuple, Protocol
 from gateway.chain.plan import Model, Target
 from gateway.core import call, codec
 from gateway.core.call import Run
+from gateway.dialects.chat.foreign import without_foreign
 from gateway.dialects.counting import CountTranslation
 from gateway.dialects.embedding_translation import EmbeddingTranslation
+from gateway.dialects.losses import Notes
 from gateway.dialects.rerank_translation import RerankTranslation
 from gateway.dialects.sides import TargetSide
 from gateway.dialects.translation import Translation
@@ -85,6 +87,11 @@ class JsonOriginal(NamedTuple):
         )
         if not name:
             del edited.fields["model"]
+        known = account.row.quirks.reasoning_known
+        if known is not None and run.endpoint == "chat" and "messages" in fields:
+            notes = Notes()
+            edited.fields["messages"] = without_foreign(fields["messages"], known, notes)
+            edited.warnings.extend(notes.warnings)
         if edited.warnings:
             run.warnings.extend(each for each in edited.warnings if each not in run.warnings)
         path = account.row.target_path(account.base_path, self.path, name, account.api_version)

@@ -230,7 +230,7 @@ class Engine:
         """Build the request to one target: relayed where it speaks the caller's format, else translated."""
         wire = target.account.row.wire(run.endpoint, target.served(model, run.asked))
         if not wire:
-            wire = translating.needed(run, model, original)
+            wire = translating.needed(run, model, target, original)
         if not wire:
             return original.plan(run, model, target)
         return await translating.plan(run, model, target, original, wire, self._opaque)

@@ -24,7 +24,7 @@ from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages.betas import HEADER
 from gateway.dialects.opaque import restore, sealed_of, wanted
-from gateway.dialects.registry import CALLERS, FOREIGN_SEALS, TARGETS
+from gateway.dialects.registry import CALLERS, FOREIGN_SEALS, TARGETS, UNSEALED
 from gateway.dialects.rerank import form_of
 from gateway.dialects.rerank_translation import write_rerank
 from gateway.dialects.sides import Facts, Told
@@ -46,7 +46,7 @@ _SEALED_S = 86_400.0
 """How long sealed state is kept after its last use: a day, in which a conversation goes on."""
 
 
-def needed(run: Run, model: Model, original: Original) -> str:
+def needed(run: Run, model: Model, target: Target, original: Original) -> str:
     """Return the caller's own format where its request cannot be relayed to a target that speaks it, else "".
 
     Sealed reasoning of Responses belongs to one account: where several serve a model it is kept track of (B120).
@@ -57,7 +57,11 @@ def needed(run: Run, model: Model, original: Original) -> str:
     name, holds_foreign_seals = row
     if model.is_spread and run.endpoint == "responses" and _has_seals(original.fields):
         return name
-    return name if holds_foreign_seals(original.fields) else ""
+    if holds_foreign_seals(original.fields):
+        return name
+    kinds, holds_unsealed = UNSEALED[run.endpoint]
+    refuses = target.account.row.kind in kinds
+    return name if refuses and holds_unsealed(original.fields) else ""
 
 
 def _has_seals(fields: codec.Fields) -> bool:
@@ -97,7 +101,7 @@ async def _ask(
     facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
     traits = WIRES[wire]
     wrapping = traits.wraps.get(dialect.name)
-    if wrapping is not None and not needed(run, model, original):
+    if wrapping is not None and not needed(run, model, target, original):
         return _wrap(run, target, original, facts, wire, wrapping)
     notes = Notes()
     grammar = TARGETS[wire].grammar(facts)

@@ -29,6 +29,8 @@ class Quirks:
     finish chunk), every (cumulative, in each chunk). done_required: its streams always end with `[DONE]`.
     reasoning: whether reasoning tokens are inside the output count or outside. error_shape: openai, detail, flat.
     content_lists: contents may be lists of thinking and text parts; the relay makes texts of them.
+    reasoning_known: what it takes of reasoning in messages of the model, the relay takes out the rest: members, and
+    `thought_signature` for seals of calls. None: nothing is taken out.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -39,6 +41,7 @@ class Quirks:
     reasoning: str = "inside"
     error_shape: str = "openai"
     content_lists: bool = False
+    reasoning_known: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ _RESPONSES = frozenset({"responses"})
 _OPENAI = _LOCAL | _OBJECTS | _RESPONSES | {"moderations", "images", "audio"}
 _EVERYTHING = _OPENAI | {"rerank"}
 
+_NO_THOUGHTS = frozenset[str]()
+_OPEN = frozenset({"reasoning", "reasoning_content"})
+_DETAILED = _OPEN | {"reasoning_details"}
 _OLD_LIMIT = {"max_completion_tokens": "max_tokens"}
 _OPENAI_ONLY = frozenset(
     {
@@ -51,6 +54,7 @@ _ROWS = (
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
         endpoints=_OPENAI,
+        quirks=Quirks(reasoning_known=_NO_THOUGHTS),
     ),
     Provider(
         kind="anthropic",
@@ -71,6 +75,7 @@ _ROWS = (
         endpoints=_OPENAI,
         auth="api-key",
         paths="azure",
+        quirks=Quirks(reasoning_known=_NO_THOUGHTS),
     ),
     Provider(
         kind="openai_compatible",
@@ -88,7 +93,9 @@ _ROWS = (
         key_variable="GROQ_API_KEY",
         endpoints=_CHAT | _OBJECTS | _RESPONSES | {"audio"},
         quirks=Quirks(
-            refuse=frozenset({"logprobs", "logit_bias", "top_logprobs"}), usage_at="finish"
+            reasoning_known=frozenset({"reasoning"}),
+            refuse=frozenset({"logprobs", "logit_bias", "top_logprobs"}),
+            usage_at="finish",
         ),
     ),
     Provider(
@@ -98,6 +105,7 @@ _ROWS = (
         key_variable="MISTRAL_API_KEY",
         endpoints=_EMBED | _OBJECTS | {"moderations", "audio"},
         quirks=Quirks(
+            reasoning_known=_NO_THOUGHTS,
             rename={**_OLD_LIMIT, "seed": "random_seed", "dimensions": "output_dimension"},
             refuse=_OPENAI_ONLY | {"stream_options"},
             ask_usage=False,
@@ -112,7 +120,7 @@ _ROWS = (
         base_url="https://openrouter.ai/api/v1",
         key_variable="OPENROUTER_API_KEY",
         endpoints=_TEXT | {"embeddings"},
-        quirks=Quirks(usage_at="finish"),
+        quirks=Quirks(reasoning_known=_DETAILED, usage_at="finish"),
     ),
     Provider(
         kind="xai",
@@ -120,7 +128,12 @@ _ROWS = (
         base_url="https://api.x.ai/v1",
         key_variable="XAI_API_KEY",
         endpoints=_TEXT | _RESPONSES | {"images"},
-        quirks=Quirks(refuse=frozenset({"logit_bias"}), reasoning="outside", error_shape="flat"),
+        quirks=Quirks(
+            reasoning_known=frozenset({"reasoning_content"}),
+            refuse=frozenset({"logit_bias"}),
+            reasoning="outside",
+            error_shape="flat",
+        ),
     ),
     Provider(
         kind="deepseek",
@@ -128,7 +141,7 @@ _ROWS = (
         base_url="https://api.deepseek.com",
         key_variable="DEEPSEEK_API_KEY",
         endpoints=_CHAT,
-        quirks=Quirks(rename=_OLD_LIMIT, usage_at="finish"),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT, usage_at="finish"),
     ),
     Provider(
         kind="together",
@@ -137,7 +150,7 @@ _ROWS = (
         key_variable="TOGETHER_API_KEY",
         endpoints=_TEXT | {"embeddings", "images", "audio"},
         reranks=True,
-        quirks=Quirks(rename=_OLD_LIMIT, usage_at="finish"),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT, usage_at="finish"),
     ),
     Provider(
         kind="fireworks",
@@ -146,7 +159,7 @@ _ROWS = (
         key_variable="FIREWORKS_API_KEY",
         endpoints=_TEXT | {"embeddings"},
         reranks=True,
-        quirks=Quirks(rename=_OLD_LIMIT, usage_at="finish"),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT, usage_at="finish"),
     ),
     Provider(
         kind="perplexity",
@@ -156,6 +169,7 @@ _ROWS = (
         key_variables=("PPLX_API_KEY",),
         endpoints=frozenset({"chat"}),
         quirks=Quirks(
+            reasoning_known=_NO_THOUGHTS,
             rename=_OLD_LIMIT,
             refuse=frozenset({"stream_options"}),
             ask_usage=False,
@@ -169,7 +183,10 @@ _ROWS = (
         base_url="https://api.cerebras.ai/v1",
         key_variable="CEREBRAS_API_KEY",
         endpoints=_TEXT,
-        quirks=Quirks(refuse=frozenset({"frequency_penalty", "logit_bias", "presence_penalty"})),
+        quirks=Quirks(
+            reasoning_known=frozenset({"reasoning"}),
+            refuse=frozenset({"frequency_penalty", "logit_bias", "presence_penalty"}),
+        ),
     ),
     Provider(
         kind="huggingface",
@@ -178,7 +195,7 @@ _ROWS = (
         key_variable="HF_TOKEN",
         key_variables=("HUGGINGFACE_API_KEY",),
         endpoints=_CHAT,
-        quirks=Quirks(done_required=False),
+        quirks=Quirks(reasoning_known=_OPEN, done_required=False),
     ),
     Provider(
         kind="moonshot",
@@ -186,6 +203,7 @@ _ROWS = (
         base_url="https://api.moonshot.ai/v1",
         key_variable="MOONSHOT_API_KEY",
         endpoints=_CHAT | _OBJECTS,
+        quirks=Quirks(reasoning_known=_OPEN),
     ),
     Provider(
         kind="zai",
@@ -193,7 +211,7 @@ _ROWS = (
         base_url="https://api.z.ai/api/paas/v4",
         key_variable="ZAI_API_KEY",
         endpoints=_EMBED,
-        quirks=Quirks(rename=_OLD_LIMIT, usage_at="finish"),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT, usage_at="finish"),
     ),
     Provider(
         kind="alibaba",
@@ -201,7 +219,7 @@ _ROWS = (
         base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         key_variable="DASHSCOPE_API_KEY",
         endpoints=_TEXT | _OBJECTS | {"embeddings"},
-        quirks=Quirks(rename=_OLD_LIMIT),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT),
     ),
     Provider(
         kind="nvidia",
@@ -209,7 +227,7 @@ _ROWS = (
         base_url="https://integrate.api.nvidia.com/v1",
         key_variable="NVIDIA_API_KEY",
         endpoints=_TEXT | {"embeddings"},
-        quirks=Quirks(rename=_OLD_LIMIT),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT),
     ),
     Provider(
         kind="ollama",
@@ -217,7 +235,7 @@ _ROWS = (
         base_url="http://127.0.0.1:11434/v1",
         key_variable="",
         endpoints=_LOCAL,
-        quirks=Quirks(rename=_OLD_LIMIT),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT),
         needs_key=False,
     ),
     Provider(
@@ -226,7 +244,7 @@ _ROWS = (
         base_url="http://127.0.0.1:1234/v1",
         key_variable="",
         endpoints=_LOCAL | _RESPONSES,
-        quirks=Quirks(rename=_OLD_LIMIT),
+        quirks=Quirks(reasoning_known=_OPEN, rename=_OLD_LIMIT),
         needs_key=False,
     ),
     Provider(
@@ -237,6 +255,7 @@ _ROWS = (
         endpoints=_LOCAL,
         reranks=True,
         needs_key=False,
+        quirks=Quirks(reasoning_known=_OPEN),
     ),
     Provider(
         kind="vllm",
@@ -246,6 +265,7 @@ _ROWS = (
         endpoints=_LOCAL | _RESPONSES | {"audio"},
         reranks=True,
         needs_key=False,
+        quirks=Quirks(reasoning_known=_OPEN),
     ),
     Provider(
         kind="sglang",
@@ -255,6 +275,7 @@ _ROWS = (
         endpoints=_LOCAL,
         reranks=True,
         needs_key=False,
+        quirks=Quirks(reasoning_known=_OPEN),
     ),
     Provider(
         kind="vercel",
@@ -262,7 +283,7 @@ _ROWS = (
         base_url="https://ai-gateway.vercel.sh/v1",
         key_variable="AI_GATEWAY_API_KEY",
         endpoints=_EMBED,
-        quirks=Quirks(usage_at="finish"),
+        quirks=Quirks(reasoning_known=_DETAILED, usage_at="finish"),
     ),
     Provider(
         kind="cohere",
@@ -282,7 +303,11 @@ _ROWS = (
         key_variable="",
         endpoints=_EMBED,
         quirks=Quirks(
-            rename=_OLD_LIMIT, refuse=_NOT_AT_COHERE, done_required=False, error_shape="flat"
+            reasoning_known=_NO_THOUGHTS,
+            rename=_OLD_LIMIT,
+            refuse=_NOT_AT_COHERE,
+            done_required=False,
+            error_shape="flat",
         ),
     ),
     Provider(
@@ -303,7 +328,11 @@ _ROWS = (
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         key_variable="",
         endpoints=_EMBED | {"images"},
-        quirks=Quirks(done_required=False, reasoning="outside"),
+        quirks=Quirks(
+            reasoning_known=frozenset({"thought_signature"}),
+            done_required=False,
+            reasoning="outside",
+        ),
     ),
     Provider(
         kind="vertex",

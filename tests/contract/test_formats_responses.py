@@ -104,6 +104,36 @@ async def test_what_others_sealed_goes_to_no_provider(path: str, kind: str, tmp_
     assert "sealed" in answer.headers["x-gateway-warnings"]
 
 
+@pytest.mark.bug("K32")
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/v1/responses", "openai"), ("/v1/messages", "anthropic")]
+)
+async def test_open_reasoning_of_others_goes_to_nobody_who_refuses_it(
+    path: str, kind: str, tmp_path: Path
+) -> None:
+    """An answer that was translated from another provider is sent back as it came."""
+    item: Json = {
+        "type": "reasoning",
+        "id": "rs_gw000100",
+        "summary": [{"type": "summary_text", "text": "ponder"}],
+    }
+    block = {"type": "thinking", "thinking": "ponder", "signature": ""}
+    said = [block, {"type": "text", "text": "Hello"}]
+    history: list[Json] = [_user("Hi"), {"role": "assistant", "content": said}, _user("Go on")]
+    asking: Json = {
+        "/v1/responses": {"input": [_user("Hi"), item, _user("Go on")]},
+        "/v1/messages": {"messages": history, "max_tokens": 50},
+    }[path]
+    answers = {"openai": ok(json.dumps(RESPONSE).encode()), "anthropic": message()}
+    async with behind(tmp_path, kind, lambda _: answers[kind]) as (gateway, asked):
+        answer = await gateway.client.post(path, json={"model": "m", **asking})
+
+    assert answer.status_code == 200
+    assert b"ponder" not in asked[0].body
+    assert b"Go on" in asked[0].body
+    assert "is not sealed for this target" in answer.headers["x-gateway-warnings"]
+
+
 RESPONSE: Json = {
     "id": "resp_1",
     "object": "response",

@@ -11,6 +11,9 @@ from gateway.dialects.messages.events import BROKEN
 OWN = "anthropic"
 _MARK = b'"gw1.'
 _FOREIGN = re.compile(rb'"(?:signature|data)"\s*:\s*"gw1\.')
+_THINKING = b'"thinking"'
+_BLOCK = re.compile(rb'"type"\s*:\s*"thinking"')
+_SIGNED = re.compile(rb'"signature"\s*:\s*"(?!")')
 
 
 def thinking_block(thought: Thinking) -> dict[str, Any]:
@@ -63,6 +66,17 @@ def holds_foreign_seals(fields: codec.Fields) -> bool:
         return False
     told = bytes(messages)
     return _MARK in told and _FOREIGN.search(told) is not None  # the first is found much faster
+
+
+def holds_unsigned(fields: codec.Fields) -> bool:
+    """Tell whether a request holds thinking that nobody signed, as other providers give it: Claude refuses it."""
+    messages = fields.get("messages")
+    if messages is None:
+        return False
+    told = bytes(messages)
+    if _THINKING not in told:
+        return False
+    return len(_BLOCK.findall(told)) > len(_SIGNED.findall(told))
 
 
 def _held(inner: str) -> dict[str, Any] | None:

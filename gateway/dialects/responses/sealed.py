@@ -18,6 +18,7 @@ BREAKS = {"summary_text": "\n\n", "reasoning_text": ""}
 """What stands between two pieces where they are one text."""
 _MARK = b"gw1."
 _FOREIGN = re.compile(rb'"encrypted_content"\s*:\s*"gw1\.')
+_MADE_HERE = b'"rs_gw'
 _NAMES = ("text", "signature", "redacted", "part", "call_id")
 
 
@@ -77,6 +78,29 @@ def holds_foreign_seals(fields: codec.Fields) -> bool:
         return False
     found = bytes(memoryview(items))
     return _MARK in found and _FOREIGN.search(found) is not None
+
+
+def holds_unsealed(fields: codec.Fields) -> bool:
+    """Tell whether a request holds reasoning that was told here and that nobody sealed: no provider knows it."""
+    items = fields.get("input")
+    if items is None or _MADE_HERE not in bytes(memoryview(items)):
+        return False
+    try:
+        listed = codec.value_of(items)
+    except (codec.JSONError, RecursionError):
+        return False  # the provider says so
+    return isinstance(listed, list) and any(map(_is_unsealed, cast("list[object]", listed)))
+
+
+def _is_unsealed(listed: object) -> bool:
+    item = as_object(listed) or {}
+    id_ = item.get("id")
+    return (
+        item.get("type") == "reasoning"
+        and isinstance(id_, str)
+        and is_made_here(id_)
+        and not item.get("encrypted_content")
+    )
 
 
 def read_thinking(item: Mapping[str, Any], maker: str, seal: Seal) -> Thinking:

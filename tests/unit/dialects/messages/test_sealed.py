@@ -10,7 +10,7 @@ from gateway.core import codec
 from gateway.core.answer import Answer, Choice, Event, events_of
 from gateway.core.message import Part, Prompt, Text, Thinking, ToolCall
 from gateway.dialects.losses import Notes
-from gateway.dialects.messages.seal import holds_foreign_seals
+from gateway.dialects.messages.seal import holds_foreign_seals, holds_unsigned
 from gateway.dialects.messages.sides import MessagesCaller
 from gateway.dialects.sides import Told
 from tests.support.grammar_messages import breaches, collected
@@ -77,3 +77,18 @@ def test_state_of_others_in_a_request_is_noticed() -> None:
 
     assert holds_foreign_seals(fields)
     assert not holds_foreign_seals(own)
+
+
+def test_thinking_without_a_signature_is_noticed() -> None:
+    def holds(*content: object) -> bool:
+        return holds_unsigned({"messages": codec.raw([{"role": "assistant", "content": content}])})
+
+    bare = {"type": "thinking", "thinking": "hm"}
+    own = {**bare, "signature": "c2ln"}
+    told = {"type": "text", "text": json.dumps(bare)}
+
+    assert holds(bare)
+    assert holds(own, {**bare, "signature": ""})
+    assert not holds(own, told)
+    assert not holds(told)
+    assert not holds_unsigned({})

@@ -26,7 +26,7 @@ from gateway.core.message import (
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.losses import Notes
 from gateway.dialects.responses.caller import ResponsesCaller
-from gateway.dialects.responses.sealed import holds_foreign_seals
+from gateway.dialects.responses.sealed import holds_foreign_seals, holds_unsealed
 from gateway.dialects.responses.settings import SEALED
 from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import Facts
@@ -226,6 +226,17 @@ def test_a_request_with_seals_of_others_is_known_without_being_read() -> None:
     for items in ([{**item, "encrypted_content": "gAAA"}], "a text with gw1. in it", []):
         assert not holds_foreign_seals({"input": codec.raw(items)})
     assert not holds_foreign_seals({})
+
+
+@pytest.mark.bug("K32")
+def test_reasoning_told_here_that_nobody_sealed_is_noticed() -> None:
+    item: Json = {"type": "reasoning", "id": "rs_gw0001", "summary": []}
+
+    assert holds_unsealed({"input": codec.raw([item])})
+    for change in ({"encrypted_content": "gAAA"}, {"id": "rs_1"}, {"type": "message"}):
+        assert not holds_unsealed({"input": codec.raw([{**item, **change}])})
+    assert not holds_unsealed({"input": codec.raw('the id "rs_gw0001"')})
+    assert not holds_unsealed({})
 
 
 @pytest.mark.parametrize("seal", ["gw1.anthropic.{", "gw1.anthropic.[]", "gw1..", "gw1."])
