@@ -72,6 +72,10 @@ _TYPES = {
 _THOUGHTS = frozenset({"reasoning_content", "reasoning", "thinking"})
 _TOKENS = frozenset({"input", "prompt", "prompt_token_ids", "input_ids", "suffix"})
 """What may be said in numbers of tokens."""
+_OF_PROVIDERS = frozenset({"id", "usage", "model", "system_fingerprint"})
+"""What no model has a say in, of an answer."""
+_BEGINNINGS = {"message_start": "message", "response": "response"}
+"""Events with an answer inside, and where it stands."""
 _DEEPEST = 200
 _SMALL = 99_999_999
 """Larger numbers among what callers and models name as they like may be those of cards and people."""
@@ -175,9 +179,7 @@ def _of_answer(value: object, *, deltas: bool = False) -> Tree:
     if fields is None:
         walk.go([value], 0, value, "assistant", free=False, depth=0)
         return tree
-    for name, part in fields.items():
-        if name not in {"id", "usage", "model", "system_fingerprint"}:
-            walk.go(fields, name, part, "assistant", free=False, depth=0)
+    walk.answer(fields)
     return tree
 
 
@@ -208,6 +210,16 @@ class _Walk:
         self._tree = tree
         self._deltas = deltas
         self._group = 0
+
+    def answer(self, fields: dict[str, Any]) -> None:
+        """Take the texts of an answer, or of an event with one inside, without what providers say of it."""
+        kind = fields.get("type")
+        inside = _BEGINNINGS.get(kind.partition(".")[0]) if isinstance(kind, str) else None
+        for name, part in fields.items():
+            if name == inside and isinstance(part, dict):
+                self.answer(cast("dict[str, Any]", part))
+            elif name not in _OF_PROVIDERS:
+                self.go(fields, name, part, "assistant", free=False, depth=0)
 
     def go(
         self, holder: Holder, key: str | int, value: object, role: str, *, free: bool, depth: int

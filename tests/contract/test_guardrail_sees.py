@@ -56,7 +56,10 @@ STREAMS: dict[str, tuple[str, Any]] = {
     "responses": ("openai_responses", ResponseStreamEvent),
     "messages": ("anthropic_messages", MessagesEvent),
 }
-MADE_BY_PROVIDERS = {".id", ".model", ".system_fingerprint"}
+MADE_BY_PROVIDERS = {
+    *(".id", ".model", ".system_fingerprint"),
+    *(".message.id", ".message.model", ".response.id", ".response.model"),
+}
 """Of answers: no model has a say in them. The model of a request is a name of the configuration."""
 
 

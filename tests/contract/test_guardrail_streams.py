@@ -184,6 +184,23 @@ async def test_hidden_letters_of_words_are_redacted_at_every_cut(dialect: str) -
             assert heard_of == "\u00e9 so [words]\u200b, \ufb01ne", cut
 
 
+@pytest.mark.bug("K26")
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("made", ["chatcmpl-4111111111111111", "4111111111111111"])
+async def test_ids_of_providers_end_no_stream(dialect: str, made: str) -> None:
+    ids = {"openai_chat": '"id": "c"', "anthropic_messages": '"id": "m"'}
+    known = ids.get(dialect, '"id": "r"')
+    stream = [
+        each.replace(known.encode(), f'"id": "{made}"'.encode())
+        for each in WRITERS[dialect](["hello"], tool=False)
+    ]
+    assert made in b"".join(stream).decode()
+    with guardrail(output=BLOCK, stream_mode="window") as guard:
+        out, code = await through(guard, call_of(dialect), Written(stream))
+
+    assert (b"".join(out), code) == (b"".join(stream), "")
+
+
 async def cut_anywhere(texts: int, cuts: int, seed: int) -> int:
     """Send texts with secrets, cut at random, through a window and a buffer; return the number of cuts made."""
     chance = random.Random(seed)
