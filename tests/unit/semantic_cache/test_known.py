@@ -86,7 +86,7 @@ def test_every_field_of_the_body_counts(more: dict[str, Any]) -> None:
 
 def test_the_oldest_reading_is_forgotten_and_long_requests_are_not_held() -> None:
     desk = Desk()
-    long = QUESTION | {"messages": [{"role": "user", "content": "x" * 20_000}]}
+    long = QUESTION | {"messages": [{"role": "user", "content": "x" * 140_000}]}
 
     kept = desk.read(QUESTION)
     for number in range(255):
@@ -97,3 +97,12 @@ def test_the_oldest_reading_is_forgotten_and_long_requests_are_not_held() -> Non
 
     assert desk.read(QUESTION) is not kept
     assert desk.read(long) is not desk.read(long)
+
+
+def test_long_requests_push_out_others_by_their_bytes() -> None:
+    desk = Desk()
+    kept = desk.read(QUESTION)
+    for number in range(21):
+        desk.read(QUESTION | {"messages": [{"role": "user", "content": f"{number}" * 50_000}]})
+
+    assert desk.read(QUESTION) is not kept
