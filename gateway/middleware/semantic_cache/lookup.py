@@ -13,7 +13,7 @@ from gateway.middleware.semantic_cache.learning import Audit, Decide
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 from gateway.middleware.semantic_cache.verify import Verifier
 from gateway.middleware.semantic_cache.wish import Wish
-from gateway.middleware.semantic_cache.words.canonical import canonical_key
+from gateway.middleware.semantic_cache.words.tier import tier_key
 
 _T = TypeVar("_T")
 CANDIDATES = 8
@@ -78,7 +78,7 @@ class Lookup:
     ) -> Hit | Missed:
         """Return the first answer that a tier serves; never raises for what is down."""
         says = steps.append if steps is not None else _quiet
-        form = canonical_key(ask.asked) if self._has_canonical and ask.asked else ""
+        form = tier_key(ask.asked) if self._has_canonical and ask.asked else ""
         if not wish.reads:
             return await self._unread(call, ask, pool, form)
         try:

@@ -8,7 +8,7 @@ from gateway.middleware.aside import Aside
 from gateway.middleware.base import Build
 from gateway.middleware.semantic_cache.online.judge import Judge, undecided
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
-from gateway.middleware.semantic_cache.words import verifier
+from gateway.middleware.semantic_cache.words import frame, verifier
 from gateway.middleware.semantic_cache.words.guards import signature, veto
 
 _signature = lru_cache(maxsize=512)(signature)
@@ -38,6 +38,8 @@ class Verifier:
         reason = veto(_signature(asked), _signature(kept))
         if reason:
             return f"guard:{reason}"
+        if self._is_other(asked, kept):
+            return f"guard:{frame.REASON}"
         if is_proven or self._kind == "guards":
             return ""
         score = _score(asked, kept, similarity)
@@ -52,6 +54,10 @@ class Verifier:
         if self._kind not in {"learned", "llm"}:
             return False
         return _learned() and verifier.serves(_signature(kept), _signature(asked), similarity)
+
+    def _is_other(self, asked: str, kept: str) -> bool:
+        """Tell whether one thing stands in the place of another, where no model judges."""
+        return self._kind == "guards" and frame.substituted(asked, kept)
 
 
 def _learned() -> bool:

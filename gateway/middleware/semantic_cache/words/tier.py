@@ -1,0 +1,106 @@
+"""The key of the canonical tier: stricter than the canonical form, for what it finds is served with no other check."""
+
+import re
+from typing import Final
+
+from gateway.middleware.semantic_cache.words import acts, reading, turns
+from gateway.middleware.semantic_cache.words.amounts import settle
+from gateway.middleware.semantic_cache.words.canonical import canonical_key
+from gateway.middleware.semantic_cache.words.lexicon import BE_PAST, FUNCTION, MODALS, words
+from gateway.middleware.semantic_cache.words.stems import stem
+from gateway.middleware.semantic_cache.words.synonyms import shared_word
+
+VERSION: Final = "2"
+_APOSTROPHE: Final = re.compile(r"(?<=[^\W\d_])['\u2019](?=[^\W\d_])")
+_SIGN: Final = re.compile(
+    r"[^\w\s.,?!]|_"
+    r"|(?<![^\W\d_]{2})!(?!\s*$)|(?<![^\W\d_!?]{2})!|!(?![\s!?]|$)"
+    r"|\?(?![\s!?]|$)|,(?!\s|$)|\.(?!\s|$)"
+    r"|\d(?=[^\W\d_])|[^\W\d_](?=\d)"
+    r"|\b(?![aAIiu]\b)[^\W\d_]\b"
+)
+"""Any sign that is no plain mark behind a word, digits beside letters, and letters that stand alone."""
+_ABOUT_FORM: Final = re.compile(
+    r"\b(?:translat\w*|spell\w*|misspel\w*|gramma\w*|grammer|correct\w*|fix\w*|rewrit\w*|rewrote|reword\w*"
+    r"|rephras\w*|paraphras\w*|summari[sz]\w*|summary|letters?|words?|wording|characters?|sentences?|plurals?|singular"
+    r"|tenses?|pronounc\w*|pronunciation|repeat\w*|say|says|said|saying|writ(?:e|es|ing|ten)|wrote|defin(?:e|es|ed|ing)"
+    r"|definitions?|count\w*|how many|mean|means|meant|meanings?|synonyms?|antonyms?|rhym\w*|verbs?|nouns?|adjectives?"
+    r"|adverbs?|pronouns?|vowels?|consonants?|syllables?|prefix\w*|suffix\w*|phras\w*|paragraphs?|text|texts|string"
+    r"|strings|quot\w*|punctuat\w*|commas?|apostrophes?|typos?|capitali[sz]\w*|upper ?case|lower ?case|anagrams?"
+    r"|palindromes?|edit|proofread\w*|conjugat\w*|comput(?:e|es|ing)|calculat\w*|evaluat\w*|simplif\w*|solv\w*"
+    r"|differentiat\w*|integrat\w*|functions?|variables?|expressions?|equations?|formulas?|regex\w*"
+    r"|(?:in|to|into|from) (?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin"
+    r"|japanese|korean|arabic|hindi|turkish|swedish|norwegian|danish|finnish|greek|latin|hebrew|czech|ukrainian))\b"
+)
+_LOGIC: Final = re.compile(
+    r"\b(?:if|then|not|cannot|\w+n['\u2019]t|or|nor|xor|neither|either|unless|until|than|before|after|implies|versus"
+    r"|vs|minus|divided|subtract\w*|respectively)\b|\bfrom\b.*\bto\b|\bto\b.*\bfrom\b"
+)
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_SENTENCE: Final = re.compile(r"[.!?]\s+")
+_I: Final = words("i im id ill ive")
+_PAST: Final = BE_PAST | {"did", "had"}
+_HAS_TENSE: Final = _PAST | MODALS
+
+
+def is_formal(text: str) -> bool:
+    """Tell whether a text is about language or form, or holds operators or code: each character of it may count."""
+    return bool(_SIGN.search(_APOSTROPHE.sub("", text)) or _ABOUT_FORM.search(text.lower()))
+
+
+def tier_key(text: str) -> str:
+    """Return the key by which an answer is served with no other check, or "" where none should be used.
+
+    Where each character may count, and where words of logic stand, it is the text itself.
+    """
+    form = canonical_key(text)
+    if not form:
+        return ""
+    plain = text.strip()
+    if is_formal(plain):
+        return f"{VERSION}|text|{plain}"
+    if "|latin|" in form[:8] or _LOGIC.search(plain.lower()):
+        return f"{VERSION}|text|" + " ".join(plain.split())
+    return f"{VERSION}|{form}|{_order(plain, form)}|{_tenses(plain)}|" + " ".join(
+        sorted(cased(plain))
+    )
+
+
+def cased(text: str) -> list[str]:
+    """List the words whose capitals count: two or more in a word, or one that does not open a sentence.
+
+    Each is told with how often the word stood before, so that `may May` is not `May may`.
+    """
+    found: list[str] = []
+    for sentence in _SENTENCE.split(_APOSTROPHE.sub("", text)):
+        before: list[str] = []
+        for raw in _WORD.findall(sentence):
+            low = raw.lower()
+            is_first = not before
+            before.append(low)
+            if raw[1:] != low[1:] or (raw != low and not is_first and low not in _I):
+                found.append(f"{raw}{before.count(low)}")
+    return found
+
+
+def _order(text: str, form: str) -> str:
+    """Write the words of content in order: none may change its place, but for a frame, a passive, or an equal relation."""
+    known = set(re.split(r"[|: +]", form))
+    row: list[str] = []
+    for sentence in reading.sentences(reading.settle_text(text)):
+        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+        for word in settle(turns.turned(act.lower) if act.name == "ask" else act.lower):
+            base = shared_word(stem(word)[0] if word.isalpha() else word)
+            if word not in FUNCTION and base in known:
+                row.append(base)
+    return " ".join(row)
+
+
+def _tenses(text: str) -> str:
+    """Write the auxiliaries in order where there are several: the form only counts them."""
+    row: list[str] = []
+    for sentence in reading.sentences(reading.settle_text(text)):
+        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+        kept = turns.turned(act.lower) if act.name == "ask" else act.lower
+        row += ["past" if word in _PAST else word for word in kept if word in _HAS_TENSE]
+    return " ".join(row) if len(row) > 1 else ""
