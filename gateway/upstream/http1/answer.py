@@ -60,7 +60,7 @@ class Http1Answer:
         self.waiter: asyncio.Future[None] | None = None
         self._take: Callable[[], bool] | None = None
         self.fault: tuple[str, str, str] | None = None  # code, phase, detail
-        self.crash: Exception | None = None  # what `take` of `flow` raised, which is no fault of the provider
+        self.crash: Exception | None = None  # raised by `take` of `flow`: our own fault
         self.complete = False
         self.ended = False
         self.repeated = False

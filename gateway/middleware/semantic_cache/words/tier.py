@@ -1,4 +1,4 @@
-"""The key of the canonical tier: stricter than the canonical form, for what it finds is served with no other check."""
+"""The key of the canonical tier: stricter than the canonical form, for what it finds is served unchecked."""
 
 import re
 from typing import Final
@@ -23,14 +23,16 @@ _SIGN: Final = re.compile(
 _ABOUT_FORM: Final = re.compile(
     r"\b(?:translat\w*|spell\w*|misspel\w*|gramma\w*|grammer|correct\w*|fix\w*|rewrit\w*|rewrote|reword\w*"
     r"|rephras\w*|paraphras\w*|summari[sz]\w*|summary|letters?|words?|wording|characters?|sentences?|plurals?|singular"
-    r"|tenses?|pronounc\w*|pronunciation|repeat\w*|say|says|said|saying|writ(?:e|es|ing|ten)|wrote|defin(?:e|es|ed|ing)"
-    r"|definitions?|count\w*|how many|mean|means|meant|meanings?|synonyms?|antonyms?|rhym\w*|verbs?|nouns?|adjectives?"
+    r"|tenses?|pronounc\w*|pronunciation|repeat\w*|say|says|said|saying|writ(?:e|es|ing|ten)|wrote"
+    r"|defin(?:e|es|ed|ing)"
+    r"|definitions?|count\w*|how many|mean|means|meant|meanings?|synonyms?|antonyms?|rhym\w*|verbs?|nouns?"
+    r"|adjectives?"
     r"|adverbs?|pronouns?|vowels?|consonants?|syllables?|prefix\w*|suffix\w*|phras\w*|paragraphs?|text|texts|string"
     r"|strings|quot\w*|punctuat\w*|commas?|apostrophes?|typos?|capitali[sz]\w*|upper ?case|lower ?case|anagrams?"
     r"|palindromes?|edit|proofread\w*|conjugat\w*|comput(?:e|es|ing)|calculat\w*|evaluat\w*|simplif\w*|solv\w*"
     r"|differentiat\w*|integrat\w*|functions?|variables?|expressions?|equations?|formulas?|regex\w*"
-    r"|(?:in|to|into|from) (?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin"
-    r"|japanese|korean|arabic|hindi|turkish|swedish|norwegian|danish|finnish|greek|latin|hebrew|czech|ukrainian))\b"
+    r"|(?:in|to|into|from) (?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese"
+    r"|mandarin|japanese|korean|arabic|hindi|turkish|swedish|norwegian|danish|finnish|greek|latin|hebrew|czech|ukrainian))\b"
 )
 _LOGIC: Final = re.compile(
     r"\b(?:if|then|not|cannot|\w+n['\u2019]t|or|nor|xor|neither|either|unless|until|than|before|after|implies|versus"
@@ -84,7 +86,7 @@ def cased(text: str) -> list[str]:
 
 
 def _order(text: str, form: str) -> str:
-    """Write the words of content in order: none may change its place, but for a frame, a passive, or an equal relation."""
+    """Write the words of content in order: none may move, but for a frame, a passive, or an equal relation."""
     known = set(re.split(r"[|: +]", form))
     row: list[str] = []
     for sentence in reading.sentences(reading.settle_text(text)):
