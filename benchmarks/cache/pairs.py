@@ -11,6 +11,7 @@ from benchmarks.cache.embedders import Missing, embedded
 from gateway.middleware.semantic_cache.words import verifier
 from gateway.middleware.semantic_cache.words.guards import veto
 from gateway.middleware.semantic_cache.words.signature import Signature, signature
+from gateway.middleware.semantic_cache.words.tier import tier_key
 
 THRESHOLDS: Final = (0.8, 0.9, 0.95)
 ENGLISH: Final = "English together"
@@ -18,11 +19,15 @@ QUESTIONS: Final = ("fow", "hwu_slots")
 
 
 class Seen(NamedTuple):
-    """A pair as the cache sees it: two signatures and the similarity, -1 without an embedder."""
+    """A pair as the cache sees it: two signatures and the similarity, -1 without an embedder.
+
+    `is_same`: the canonical tier serves it, whatever the similarity.
+    """
 
     a: Signature
     b: Signature
     cosine: float
+    is_same: bool = False
 
 
 class Count(NamedTuple):
@@ -46,7 +51,7 @@ def _guarded(threshold: float) -> Rule:
 
 
 def _canonical(seen: Seen) -> bool:
-    return bool(seen.a.key) and seen.a.key == seen.b.key
+    return seen.is_same
 
 
 def _learned(seen: Seen) -> bool:
@@ -83,9 +88,14 @@ def read(folder: Path) -> tuple[dict[str, list[tuple[Pair, Seen]]], str]:
         cosine = verifier.NO_COSINE
         if vectors is not None:
             cosine = float(vectors[place[row.a]] @ vectors[place[row.b]])
-        return Seen(signed[row.a], signed[row.b], cosine)
+        return Seen(signed[row.a], signed[row.b], cosine, _is_same(row.a, row.b))
 
     return {name: [(row, seen(row)) for row in rows] for name, rows in sets.items()}, missing
+
+
+def _is_same(one: str, other: str) -> bool:
+    key = tier_key(one)
+    return bool(key) and key == tier_key(other)
 
 
 def count(rows: Sequence[tuple[Pair, Seen]], rule: Rule) -> Count:
