@@ -87,7 +87,9 @@ def test_a_gateway_starts_without_its_database_and_learns_of_keys_later(
         server.start()
 
     wait_for(lambda: statuses([gateway], key) == {200}, EVERYWHERE_S, "the key to work")
-    assert statuses([gateway], UNKNOWN) == {401}
+    wait_for(
+        lambda: statuses([gateway], UNKNOWN) == {401}, EVERYWHERE_S, "every worker to know all keys"
+    )
     assert "the key store answers again" in gateway.process.err
 
 
