@@ -1,12 +1,14 @@
 """What all watchers of relayed event streams share: framing, the state that they tell, and odd ends."""
 
+from abc import ABC, abstractmethod
+
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
 
 
-class PassingWatcher:
+class PassingWatcher(ABC):
     """A stream on its way; `gateway.dialects.base.Watcher` says the rest.
 
     A format says what one whole event becomes (`_pass`), whether a last one that lacks its blank line is whole
@@ -43,13 +45,13 @@ class PassingWatcher:
         self._started = False
         self._quick = False
 
+    @abstractmethod
     def _pass(self, event: bytes) -> bytes:
         """Return what the client gets of one whole event."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_whole(self, data: bytes) -> bool:
         """Tell whether the data of a last event is all there."""
-        raise NotImplementedError
 
     def _error_of(self, data: bytes) -> ProviderError:
         """Return what an error says."""
