@@ -54,7 +54,6 @@ class Entry(codec.Struct, frozen=True):
     agent: str = ""
     author: str = ""
     tags: tuple[str, ...] = ()
-    hits: int = 0
     schema: int = SCHEMA
 
 

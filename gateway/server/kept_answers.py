@@ -187,5 +187,4 @@ def _shown(entry: Entry) -> dict[str, Any]:
         "agent": entry.agent,
         "author": entry.author,
         "tags": list(entry.tags),
-        "hits": entry.hits,
     }

@@ -52,6 +52,7 @@ async def test_an_answer_is_shown_by_its_id_to_its_own_tenant_alone(tmp_path: Pa
 
     assert (shown["id"], shown["asked"], shown["scope"]) == (name, "hi", "session")
     assert (shown["tags"], shown["model"], shown["author"]) == (["faq"], "m1", "k")
+    assert "hits" not in shown  # metrics count them; no store does
     assert "a b c d" in str(shown["answer"])
     assert "usage" not in shown["answer"]
     assert foreign.status_code == 404
