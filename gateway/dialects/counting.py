@@ -17,6 +17,18 @@ from gateway.dialects.sides import Facts
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 _GEMINI_AT_VERTEX = frozenset({"contents", "systemInstruction", "tools", "generationConfig"})
 _CONVERSE = frozenset({"messages", "system", "toolConfig", "additionalModelRequestFields"})
+_RESPONSES = frozenset(
+    {
+        "input",
+        "instructions",
+        "model",
+        "parallel_tool_calls",
+        "reasoning",
+        "text",
+        "tool_choice",
+        "tools",
+    }
+)
 _NOT_COUNTED = frozenset(
     {"max_tokens", "metadata", "service_tier", "stop_sequences", "temperature", "top_k", "top_p"}
 )
@@ -97,6 +109,10 @@ def _messages(fields: codec.Fields, _facts: Facts) -> codec.Fields:
     return {name: raw for name, raw in fields.items() if name not in _NOT_COUNTED}
 
 
+def _responses(fields: codec.Fields, _facts: Facts) -> codec.Fields:
+    return {name: raw for name, raw in fields.items() if name in _RESPONSES}
+
+
 def _claude_at_vertex(fields: codec.Fields, facts: Facts) -> codec.Fields:
     return {"model": codec.raw(facts.model), **_messages(fields, facts)}
 
@@ -138,6 +154,7 @@ COUNTERS: Mapping[str, Counter] = {
     "vertex_anthropic": Counter(
         _at(b"/publishers/anthropic/models/count-tokens:rawPredict"), _claude_at_vertex
     ),
+    "openai_responses": Counter(_at(b"/responses/input_tokens"), _responses),
     "gemini": Counter(_gemini_path, _gemini),
     "bedrock_converse": Counter(_bedrock_path, _converse),
     "bedrock_anthropic": Counter(_bedrock_path, _invoke),

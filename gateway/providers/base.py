@@ -29,8 +29,8 @@ class Quirks:
     finish chunk), every (cumulative, in each chunk). done_required: its streams always end with `[DONE]`.
     reasoning: whether reasoning tokens are inside the output count or outside. error_shape: openai, detail, flat.
     content_lists: contents may be lists of thinking and text parts; the relay makes texts of them.
-    reasoning_known: what it takes of reasoning in messages of the model, the relay takes out the rest: members, and
-    `thought_signature` for seals of calls. None: nothing is taken out.
+    reasoning_known: what it takes of reasoning in messages of the model, the relay takes out the rest: members,
+    `thought_signature` for seals of calls, `thinking` for parts of the content. None: nothing is taken out.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -55,8 +55,9 @@ class Provider:
     none; `wires` are exceptions: (part of a model's name, endpoint or "", format). `embedding` is the format of
     embeddings where it is not OpenAI's. `headers` go with every call. `signs`: how requests are signed
     where no key is configured: aws or google. `reranks`: it ranks documents in a form of its own
-    (`dialects.rerank`). `counts`: it counts tokens by a call of its own (`dialects.counting`). A `base_url`
-    may hold `{region}` and `{project}`.
+    (`dialects.rerank`). `counts`: it counts tokens by a call of its own (`dialects.counting`), that of the format
+    `counting` where its other questions go in one that counts nothing. A `base_url` may hold `{region}` and
+    `{project}`.
     """
 
     kind: str
@@ -77,6 +78,7 @@ class Provider:
     signs: str = ""
     reranks: bool = False
     counts: bool = False
+    counting: str = ""
     offers: frozenset[str] = field(init=False, default_factory=frozenset[str])
 
     def __post_init__(self) -> None:
@@ -98,7 +100,10 @@ class Provider:
         headers = self.headers
         if endpoint == "messages" and not headers:
             headers = ((b"anthropic-version", b"2023-06-01"),)
-        return replace(self, dialect=dialect, endpoints=endpoints, wires=(), headers=headers)
+        counts = self.counts and self.counting in {"", dialect}
+        return replace(
+            self, dialect=dialect, endpoints=endpoints, wires=(), headers=headers, counts=counts
+        )
 
     def wire(self, endpoint: str, model: str) -> str:
         """Return the format in which this endpoint of a caller reaches a model; "" for a plain relay."""
@@ -110,6 +115,8 @@ class Provider:
             return ""
         if endpoint == "rerank":
             return endpoint
+        if endpoint == "count_tokens" and self.counting:
+            return self.counting
         return self.embedding if endpoint == "embeddings" else self.dialect
 
     def address(self, region: str | None, project: str | None) -> str:

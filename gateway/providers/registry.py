@@ -55,6 +55,8 @@ _ROWS = (
         key_variable="OPENAI_API_KEY",
         endpoints=_OPENAI,
         quirks=Quirks(reasoning_known=_NO_THOUGHTS),
+        counts=True,
+        counting="openai_responses",
     ),
     Provider(
         kind="anthropic",
@@ -105,7 +107,7 @@ _ROWS = (
         key_variable="MISTRAL_API_KEY",
         endpoints=_EMBED | _OBJECTS | {"moderations", "audio"},
         quirks=Quirks(
-            reasoning_known=_NO_THOUGHTS,
+            reasoning_known=frozenset({"thinking"}),
             rename={**_OLD_LIMIT, "seed": "random_seed", "dimensions": "output_dimension"},
             refuse=_OPENAI_ONLY | {"stream_options"},
             ask_usage=False,

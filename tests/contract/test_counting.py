@@ -52,6 +52,11 @@ def _vertex_gemini(body: Json) -> Json:
     return body
 
 
+def _responses(body: Json) -> Json:
+    assert body.pop("model") == "gpt-5"
+    return body
+
+
 def _conversed(body: Json) -> Json:
     question: Json = body["input"]["converse"]
     return question
@@ -64,11 +69,20 @@ def _vertex_claude(body: Json) -> Json:
 
 _OWN = {"messages", "system", "tools"}
 _GEMINI = {"contents", "systemInstruction", "tools"}
+_RESPONSES = {"input", "instructions", "tools"}
 
 
 @pytest.mark.parametrize(
     ("kind", "model", "path", "said", "inner", "known"),
     [
+        (
+            "openai",
+            "gpt-5",
+            "/responses/input_tokens",
+            {"object": "response.input_tokens", "input_tokens": 42},
+            _responses,
+            _RESPONSES,
+        ),
         (
             "gemini",
             "gemini-2.5-flash",
@@ -135,7 +149,7 @@ async def test_tokens_are_counted_by_the_providers_own_call(
     assert "weather" in json.dumps(question)
 
 
-@pytest.mark.parametrize("kind", ["gemini", "bedrock"])
+@pytest.mark.parametrize("kind", ["gemini", "bedrock", "openai"])
 @pytest.mark.parametrize("answer", [REFUSED, ok(b'{"error": {"message": "no"}}'), ok(b"{}")])
 async def test_what_a_provider_does_not_count_is_estimated_and_harms_no_other_call(
     kind: str, answer: bytes, tmp_path: Path
@@ -151,6 +165,53 @@ async def test_what_a_provider_does_not_count_is_estimated_and_harms_no_other_ca
         assert estimated.json()["input_tokens"] > 0
         assert "input_tokens is an estimate" in estimated.headers["x-gateway-warnings"]
     assert len(asked) == 12
+
+
+@pytest.mark.parametrize(
+    ("provider", "is_asked"),
+    [
+        ({"kind": "openai", "dialect": "openai_responses"}, True),
+        ({"kind": "openai", "dialect": "openai_chat"}, False),
+        ({"kind": "openai_compatible"}, False),
+        ({"kind": "groq"}, False),
+    ],
+)
+async def test_only_servers_that_count_as_openai_does_are_asked(
+    provider: Json, is_asked: bool, tmp_path: Path
+) -> None:
+    counts = ok(b'{"object": "response.input_tokens", "input_tokens": 42}')
+    async with behind(
+        tmp_path, provider["kind"], lambda _: counts, models=models("gpt-5"), provider=provider
+    ) as (gateway, asked):
+        counted = await gateway.client.post("/v1/messages/count_tokens", json=counting())
+
+    assert (len(asked) == 1) == is_asked
+    assert (counted.json() == {"input_tokens": 42}) == is_asked
+    assert ("x-gateway-warnings" in counted.headers) != is_asked
+
+
+async def test_a_count_asks_for_no_answer_and_keeps_what_shapes_the_prompt(tmp_path: Path) -> None:
+    counts = ok(b'{"object": "response.input_tokens", "input_tokens": 42}')
+    asks: Json = {
+        "tool_choice": {"type": "tool", "name": "weather"},
+        "thinking": {"type": "adaptive"},
+        "output_config": {
+            "format": {"type": "json_schema", "schema": {"type": "object", "properties": {}}}
+        },
+    }
+    async with behind(tmp_path, "openai", lambda _: counts, models=models("gpt-5")) as (
+        gateway,
+        asked,
+    ):
+        counted = await gateway.client.post(
+            "/v1/messages/count_tokens", json=counting(**asks, metadata={"user_id": "u"})
+        )
+
+    assert counted.json() == {"input_tokens": 42}
+    body = body_of(asked[0])
+    assert body["tool_choice"] == {"type": "function", "name": "weather"}
+    assert body["text"]["format"]["type"] == "json_schema"
+    assert not {"store", "include", "stream", "user", "max_output_tokens"} & set(body)
 
 
 @pytest.mark.bug("K32")

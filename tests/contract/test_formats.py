@@ -41,7 +41,7 @@ def message(*content: Json, stop: str = "end_turn") -> bytes:
 async def behind(
     folder: Path, kind: str, play: Play, **more: Any
 ) -> AsyncGenerator[tuple[Serving, list[Request]]]:
-    """Serve a gateway in front of one provider of this kind."""
+    """Serve a gateway in front of one provider of this kind; `provider` adds to its entry."""
     asked: list[Request] = []
 
     async def script(peer: Peer) -> None:
@@ -51,7 +51,8 @@ async def behind(
             await peer.send(play(request))
 
     async with upstream(script) as up:
-        config = config_for(f"{up.url}/v1", provider={"kind": kind}, **more)
+        entry = {"kind": kind, **more.pop("provider", {})}
+        config = config_for(f"{up.url}/v1", provider=entry, **more)
         async with serving(config, folder) as gateway:
             yield gateway, asked
 
