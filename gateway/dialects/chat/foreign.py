@@ -7,9 +7,10 @@ from gateway.dialects.chat.reasoning import MAKERS
 from gateway.dialects.chat.seal import seal_of
 from gateway.dialects.losses import Notes
 
-DETAILS, CALL_SEAL = "reasoning_details", "thought_signature"
-_WORDS = (b'"reasoning', b'"thought_signature"')
+DETAILS, CALL_SEAL, PARTS = "reasoning_details", "thought_signature", "thinking"
+_WORDS = (b'"reasoning', b'"thinking', b'"redacted_thinking', b'"thought_signature"')
 _MEMBERS = ("reasoning", "reasoning_content", DETAILS, "thinking_blocks")
+_THOUGHT = ("thinking", "redacted_thinking")
 _Message = dict[str, Any]
 _read = codec.Decoder(list[codec.Raw]).decode
 
@@ -17,8 +18,9 @@ _read = codec.Decoder(list[codec.Raw]).decode
 def without_foreign(messages: codec.Raw, known: frozenset[str], notes: Notes) -> codec.Raw:
     """Return the messages with what a provider knows of reasoning alone; the very same where that is all.
 
-    `known`: the members it takes, and `thought_signature` where it reads those of Gemini. What another maker
-    has sealed is taken out of `reasoning_details`; entries as OpenRouter writes them stay.
+    `known`: the members it takes, `thought_signature` where it reads those of Gemini, and `thinking` where parts of
+    a content may be reasoning. What another maker has sealed is taken out of `reasoning_details`; entries as
+    OpenRouter writes them stay.
     """
     told = bytes(messages)
     if not any(word in told for word in _WORDS):
@@ -54,6 +56,9 @@ def _strip(message: _Message, known: frozenset[str], at: str, notes: Notes) -> b
     if DETAILS in message and _strip_details(message):
         dropped.append(DETAILS)
         lost.append(DETAILS)
+    if PARTS not in known and _strip_parts(message):
+        dropped.append(PARTS)
+        lost.append("content (thinking)")
     for name in lost:
         notes.lost("thinking_dropped", f"{at}.{name}")
     if CALL_SEAL in known:
@@ -82,6 +87,19 @@ def _strip_details(message: _Message) -> bool:
         message[DETAILS] = kept
     else:
         del message[DETAILS]
+    return True
+
+
+def _strip_parts(message: _Message) -> bool:
+    """Leave the parts of a content out that are reasoning; tell whether there were any."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return False
+    listed = cast("list[object]", content)
+    kept = [part for part in listed if (codec.as_object(part) or {}).get("type") not in _THOUGHT]
+    if len(kept) == len(listed):
+        return False
+    message["content"] = kept or ""
     return True
 
 

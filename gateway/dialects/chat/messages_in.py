@@ -28,7 +28,7 @@ from gateway.dialects.chat.fields import (
     wrong,
 )
 from gateway.dialects.chat.parts_in import content_of, marked
-from gateway.dialects.chat.reasoning import thinking_blocks, thinking_of, with_plain
+from gateway.dialects.chat.reasoning import thinking_blocks, thinking_of, told_together, with_plain
 from gateway.dialects.chat.seal import seal_of
 
 _TEXTS = frozenset({"text"})
@@ -233,8 +233,9 @@ def _thinking(message: Json, at: str) -> Sequence[Thinking]:
     sealed: list[Thinking] = []
     for name, read in _SEALED:
         value: Any = message.get(name)
-        if value is not None and not sealed:
-            sealed = read(a_list(value, f"{at}.{name}"))
+        if value is not None:
+            found = read(a_list(value, f"{at}.{name}"))
+            sealed = told_together(sealed, found) if sealed else found
     if sealed:
         return with_plain(sealed, plain)
     return [Thinking(plain)] if plain else []

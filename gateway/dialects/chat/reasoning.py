@@ -5,10 +5,13 @@ from typing import Any, cast
 
 from gateway.core import codec
 from gateway.core.message import Opaque, Text, Thinking
+from gateway.dialects.messages.seal import read_thinking
 from gateway.dialects.unknown import unknown
 
 MAKERS = frozenset({"anthropic", "azure", "bedrock", "gemini", "openai", "xai"})
 """Whose seals stand in `reasoning_details` under their own name; all others are OpenRouter's own entries."""
+_APART = frozenset({"anthropic", "bedrock"})
+"""Who seals texts and hidden reasoning each for itself: two neighbours are two, whatever their index."""
 _TEXT, _SUMMARY, _SEALED = "reasoning.text", "reasoning.summary", "reasoning.encrypted"
 _WORDS = {_TEXT: "text", _SUMMARY: "summary"}
 
@@ -66,6 +69,8 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
 def _joined(first: Thinking, more: Thinking) -> Thinking | None:
     """Return two parts as one, or None where they cannot be: they would not come apart again."""
     if first.maker != more.maker or more.signature or first.redacted or more.maker not in MAKERS:
+        return None
+    if more.redacted and first.maker in _APART:
         return None
     if more.text and (not first.summary or not more.summary):
         return None
@@ -145,11 +150,25 @@ def thinking_blocks(blocks: Iterable[object]) -> list[Thinking]:
         if block is None:
             continue
         if block.get("type") == "thinking":
-            seal = _text(block, "signature")
-            maker = "anthropic" if seal else ""
-            found.append(Thinking(_text(block, "thinking"), signature=seal, maker=maker))
+            text, seal = _text(block, "thinking"), _text(block, "signature")
+            found.append(read_thinking(text, seal, redacted=False) if seal else Thinking(text))
         elif block.get("type") == "redacted_thinking" and _text(block, "data"):
-            found.append(Thinking(redacted=_text(block, "data"), maker="anthropic"))
+            found.append(read_thinking("", _text(block, "data"), redacted=True))
+    return found
+
+
+def told_together(details: Sequence[Thinking], blocks: Sequence[Thinking]) -> list[Thinking]:
+    """Return reasoning that is told in both ways, no piece twice; of one text the sealed piece goes first."""
+    found = list(details)
+    places = {part.text: place for place, part in enumerate(found) if part.text}
+    seals = {(part.signature, part.redacted) for part in found if is_sealed(part)}
+    for block in blocks:
+        place = places.get(block.text)
+        if place is None:
+            if (block.signature, block.redacted) not in seals:
+                found.append(block)
+        elif not is_sealed(found[place]):
+            found[place] = block
     return found
 
 

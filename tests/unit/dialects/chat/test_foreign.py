@@ -59,6 +59,36 @@ def test_seals_of_calls_go_to_gemini_alone() -> None:
     )
 
 
+BLOCKS = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+THOUGHT: Json = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+HIDDEN: Json = {"type": "redacted_thinking", "data": "c2ln"}
+WORDS: Json = {"type": "text", "text": "Hi"}
+
+
+@pytest.mark.parametrize(
+    "name", ["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"]
+)
+def test_each_member_is_found_alone(name: str) -> None:
+    bare = {"role": "assistant", "content": "Hi"}
+    value = BLOCKS if name == "thinking_blocks" else [OURS] if "details" in name else "hm"
+
+    assert left({**bare, name: value}, NONE) == (bare, [f"messages[0].{name}"])
+
+
+@pytest.mark.parametrize("thought", [THOUGHT, HIDDEN])
+def test_parts_that_are_reasoning_go_to_those_who_take_it(thought: Json) -> None:
+    said = {"role": "assistant", "content": [thought, WORDS]}
+    asked = {"role": "user", "content": [thought, WORDS]}
+
+    assert left(said, frozenset({"thinking"})) == (said, [])
+    assert left(said, OPEN) == (
+        {"role": "assistant", "content": [WORDS]},
+        ["messages[0].content (thinking)"],
+    )
+    assert left({**said, "content": [thought]}, OPEN)[0]["content"] == ""
+    assert left(asked, OPEN) == (asked, [])
+
+
 @pytest.mark.parametrize(
     "body",
     [
