@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from gateway.core.errors import GatewayError, InputError
 from gateway.core.ids import accepted, new_request_id
-from gateway.server.exchange import Block, Handler, Headers, Render
+from gateway.server.exchange import BLANKS, Block, Handler, Headers, Render
 from gateway.server.head import checked_lines, wants_close
 from gateway.server.limits import ConnectionLimits
 from gateway.server.request import check_single, split_target
@@ -140,14 +140,15 @@ class AsgiExchange:
     def request_id(self) -> str:
         """The caller's own id when it is harmless, else a new one."""
         if not self._request_id:
-            own = self._index.get(b"x-request-id")
+            own = self.header(b"x-request-id")
             harmless = own is not None and accepted(own)
             self._request_id = own.decode() if own is not None and harmless else new_request_id()
         return self._request_id
 
     def header(self, name: bytes) -> bytes | None:
-        """Return the first header of this name."""
-        return self._index.get(name)
+        """Return the first header of this name, without the blanks behind it."""
+        value = self._index.get(name)
+        return value.rstrip(BLANKS) if value else value
 
     def sent_any(self, names: frozenset[bytes]) -> bool:
         """Tell whether any header of these names was sent."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gateway.core.errors import InputError
 from gateway.core.ids import accepted, new_request_id
-from gateway.server.exchange import Block, Headers
+from gateway.server.exchange import BLANKS, Block, Headers
 from gateway.server.head import CLOSE, response_head, wants_close, whole_answer
 
 _log = logging.getLogger("gateway.server")
@@ -137,14 +137,15 @@ class DirectExchange:
         """The caller's own id when it is harmless, else a new one."""
         made = self._request_id
         if not made:
-            own = self._index.get(b"x-request-id")
+            own = self.header(b"x-request-id")
             made = own.decode() if own is not None and accepted(own) else new_request_id()
             self._request_id = made
         return made
 
     def header(self, name: bytes) -> bytes | None:
-        """Return the first header of this name."""
-        return self._index.get(name)
+        """Return the first header of this name, without the blanks behind it."""
+        value = self._index.get(name)
+        return value.rstrip(BLANKS) if value else value
 
     def sent_any(self, names: frozenset[bytes]) -> bool:
         """Tell whether any header of these names was sent."""

@@ -9,6 +9,8 @@ from gateway.server.limits import ConnectionLimits
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Names in lower case."""
+BLANKS = b" \t"
+"""What may stand around the value of a header; parsers leave what is behind it."""
 
 
 class Block(bytes):
@@ -107,7 +109,7 @@ class Exchange(Protocol):
         ...
 
     def header(self, name: bytes) -> bytes | None:
-        """Return the first header of this name."""
+        """Return the first header of this name, without the blanks around it, which are no part of it."""
         ...
 
     def sent_any(self, names: frozenset[bytes]) -> bool:

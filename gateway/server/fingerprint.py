@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gateway.core.scope import digest
 from gateway.dialects.multipart import boundary_of
-from gateway.server.exchange import Exchange
+from gateway.server.exchange import BLANKS, Exchange
 
 _BYTES = 16
 _CODING = "latin-1"
@@ -41,9 +41,9 @@ def head_of(exchange: Exchange) -> str:
     if boundary_of(content_type):
         content_type = b"multipart/form-data"
     wishes = sorted(
-        b"%b:%b" % header
-        for header in exchange.headers
-        if header[0].startswith(_OWN) and header[0] != _PATIENCE
+        b"%b:%b" % (name, value.rstrip(BLANKS))
+        for name, value in exchange.headers
+        if name.startswith(_OWN) and name != _PATIENCE
     )
     texts = (exchange.raw_path, exchange.query, content_type, *wishes)
     return digest(exchange.method, *(text.decode(_CODING) for text in texts))

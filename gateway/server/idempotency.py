@@ -13,7 +13,7 @@ from gateway.core.errors import GatewayError, InputError, StoreError, UpstreamEr
 from gateway.core.receipts import Answer, Receipt
 from gateway.core.scope import digest
 from gateway.engine.refusal import Refusal
-from gateway.server.exchange import Exchange
+from gateway.server.exchange import BLANKS, Exchange
 from gateway.server.extension import read_deadline
 from gateway.server.fingerprint import Fingerprint, head_of, read_fingerprint
 from gateway.server.flights import Flight, Flights
@@ -185,7 +185,7 @@ class Once:
 
 def read_key(exchange: Exchange) -> str:
     """Return the key of a request; raises InputError `invalid_request`."""
-    first, *more = (value for name, value in exchange.headers if name == HEADER)
+    first, *more = (value.rstrip(BLANKS) for name, value in exchange.headers if name == HEADER)
     if more or not _KEY.match(first):
         message = "Idempotency-Key must be one text of 1 to 255 printable ASCII characters."
         raise InputError("invalid_request", message, param="Idempotency-Key")

@@ -19,6 +19,7 @@ from tests.support.keyed import (
     is_replay,
     opening,
 )
+from tests.support.raw_client import post
 from tests.support.redis_server import free_port
 from tests.support.scripted_upstream import STREAM_HEAD, Peer, answering, chunk, ok, until
 from tests.support.serving import CHAT, KEY, STREAM, Serving
@@ -49,6 +50,21 @@ async def test_a_repeat_gets_the_first_answer_and_calls_nobody(opened: Open) -> 
         assert len(provider.requests) == 1
         for outcome in ("first", "replayed"):
             assert gateway.count("gateway_idempotent_requests_total", outcome=outcome) == 1
+
+
+async def test_blanks_behind_a_header_make_no_other_request(opened: Open) -> None:
+    content = codec.encode(CHAT)
+    lines = (f"Authorization: Bearer {KEY}", "Content-Type: application/json", "Connection: close")
+    async with opened(HEALTHY) as (gateway, provider):
+        for blanks in ("", " \t "):
+            own = (f"Idempotency-Key: one{blanks}", f"X-Gateway-User: u{blanks}")
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(post(CHAT_PATH, len(content), *lines, *own) + content)
+            assert GOOD in await reader.read()
+            writer.close()
+            await writer.wait_closed()
+
+        assert len(provider.requests) == 1
 
 
 @pytest.mark.contract("G-27")

@@ -64,6 +64,7 @@ async def cached(
     outer: Sequence[Any] = (),
     vectors: Vectors = flat,
     config: Callable[[Json], None] | None = None,
+    mode: str = "direct",
     **scripts: Sequence[Step],
 ) -> AsyncGenerator[tuple[Serving, Cached]]:
     """Serve a chain with one cache; `inner` and `outer` are layers around it."""
@@ -77,7 +78,7 @@ async def cached(
         whole["models"]["embed"] = {"targets": [{"provider": "up", "model": "embed"}]}
         if config is not None:
             config(whole)
-        async with serving(whole, folder) as gateway:
+        async with serving(whole, folder, mode=mode) as gateway:
             yield gateway, models
 
 
