@@ -58,7 +58,7 @@ class ServiceSpec(NamedTuple):
     timeout_s: float = 1.0
     verify_tls: bool = True
     ca_file: str | None = None
-    allow_private: bool = True
+    allow_private: bool = False
 
 
 class Service(Protocol):

@@ -8,6 +8,7 @@ from gateway.core.errors import UpstreamError
 from gateway.core.ports import ServiceSpec
 from gateway.upstream.breaker import Breaker, BreakerRules
 from gateway.upstream.client import Client, EndpointSpec, Headers, Timeouts
+from gateway.upstream.egress import Origin, refusal
 
 _MOST_BYTES = 1 << 20
 _OK = 200
@@ -20,13 +21,19 @@ class Service:
     def __init__(self, client: Client, spec: ServiceSpec) -> None:
         """Open it; raises ValueError or OSError for settings that cannot be used."""
         parts = urlsplit(spec.url)
+        base_url = f"{parts.scheme}://{parts.netloc}"
+        origin = Origin.parse(base_url)
+        if origin.literal is not None:
+            reason = refusal(str(origin.literal), origin, allow_private=spec.allow_private)
+            if reason:
+                raise ValueError(f"is {reason}, which allow_private: true lets through")
         query = f"?{parts.query}" if parts.query else ""
         self._target = f"{parts.path or '/'}{query}".encode()
         self._timeout_s = spec.timeout_s
         self._breaker = Breaker(_RULES)
         self._endpoint = client.endpoint(
             EndpointSpec(
-                base_url=f"{parts.scheme}://{parts.netloc}",
+                base_url=base_url,
                 headers=spec.headers,
                 timeouts=Timeouts(*(spec.timeout_s,) * 4),
                 verify_tls=spec.verify_tls,

@@ -130,6 +130,14 @@ async def test_a_stream_that_is_blocked_ends_honestly(tmp_path: Path) -> None:
         ({"input": [{"kind": "regex", "pattern": "(a"}]}, "no pattern"),
         ({"input": [{"kind": "regex"}]}, "pattern"),
         ({"input": [{"kind": "words", "words": ["x"], "colour": 1}]}, "colour"),
+        (
+            {"output": [{"kind": "json_schema"}], "stream_mode": "window"},
+            r"output\[0\].*write stream_mode: buffer",
+        ),
+        (
+            {"output": [{"kind": "secrets"}], "stream_mode": "window", "window_chars": 99},
+            r"output\[0\].*write window_chars: 256$",
+        ),
     ],
 )
 async def test_mistakes_of_checks_stop_the_start(options: Json, words: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.config.errors import ConfigError
 from gateway.middleware.guardrail.checks.http import sign
 from tests.support.budgets import total
 from tests.support.models import HANG, Step, ask, chained, refuse, said
@@ -49,6 +50,11 @@ async def service(*answers: bytes | None) -> AsyncGenerator[tuple[str, list[Requ
         yield served.url, asked
 
 
+def asking(url: str, **options: Any) -> Json:
+    """Return a check that asks a service of this machine."""
+    return {"kind": "http", "url": url, "allow_private": True, **options}
+
+
 FAILURES: dict[str, bytes | None] = {
     "500": b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n",
     "401": b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n",
@@ -70,12 +76,14 @@ async def test_a_service_that_fails_is_no_verdict(
     failure: str, phase: str, mode: str, stream: bool, tmp_path: Path
 ) -> None:
     async with service(FAILURES[failure]) as (url, _):
-        check = {"kind": "http", "url": url, "timeout_ms": 100}
+        check = asking(url, timeout_ms=100)
         options = {phase: [check], "on_check_error": mode, "id": "g"}
         async with chained(tmp_path, [{"guardrail": options}], m1=[said()]) as (gateway, models):
             answer = await gateway.post(ask(stream=stream))
 
-            errors = gateway.count("gateway_guardrail_verdicts_total", phase=phase, verdict="error")
+            errors = gateway.count(
+                "gateway_guardrail_verdicts_total", guardrail="g.http", phase=phase, verdict="error"
+            )
 
     assert answer.status_code == (200 if mode == "allow" else 500)
     assert models.n() == (0 if (mode, phase) == ("deny", "input") else 1)
@@ -83,6 +91,10 @@ async def test_a_service_that_fails_is_no_verdict(
     if mode == "deny":
         assert answer.json()["error"]["code"] == "guardrail_failed"
         assert answer.headers["x-should-retry"] == "false"
+        details = {"phase": phase, "reason": "http", "guardrail": "g"}
+        assert answer.json()["error"]["gateway"]["details"] == details
+    else:
+        assert "g: http could not be asked" in answer.headers["x-gateway-warnings"]
 
 
 @pytest.mark.bug("K27")
@@ -93,9 +105,7 @@ async def test_a_block_wins_over_failures_and_passes_in_any_order(
     failing_first: bool, mode: str, stream: bool, tmp_path: Path
 ) -> None:
     async with service(FAILURES["500"]) as (bad, _), service(FOUND) as (good, _):
-        checks = [
-            {"kind": "http", "url": url, "label": name} for name, url in (("a", bad), ("b", good))
-        ]
+        checks = [asking(url, label=name) for name, url in (("a", bad), ("b", good))]
         options = {"input": checks if failing_first else checks[::-1], "on_check_error": mode}
         async with chained(tmp_path, [{"guardrail": options}], m1=[said()]) as (gateway, models):
             answer = await gateway.post(ask(stream=stream))
@@ -108,12 +118,7 @@ async def test_a_block_wins_over_failures_and_passes_in_any_order(
 async def test_services_get_signed_texts_and_say_places(tmp_path: Path) -> None:
     found = b'{"findings": [{"text": 0, "start": 3, "end": 6}]}'
     async with service(found) as (url, asked):
-        check = {
-            "kind": "http",
-            "url": f"{url}/v1/look?x=1",
-            "secret": "s3cret",
-            "action": "redact",
-        }
+        check = asking(f"{url}/v1/look?x=1", secret="s3cret", action="redact")
         chain = [{"guardrail": {"input": [check]}}]
         messages = [{"role": "user", "content": "my cat sleeps"}]
         async with chained(tmp_path, chain, m1=[said()]) as (gateway, models):
@@ -130,12 +135,34 @@ async def test_services_get_signed_texts_and_say_places(tmp_path: Path) -> None:
     assert json.loads(request.body)["texts"] == ["my cat sleeps"]
 
 
+@pytest.mark.threat("T-1")
+async def test_a_service_of_this_machine_or_a_private_network_is_asked_where_that_is_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By its address that is told at load, by a name when it is asked; metadata services never."""
+    async with service(NO_FINDINGS) as (url, asked):
+        for literal in (url.replace("localhost", "127.0.0.1"), "http://10.1.2.3/look"):
+            chain = [{"guardrail": {"input": [{"kind": "http", "url": literal}]}}]
+            with pytest.raises(ConfigError, match="allow_private: true"):
+                async with chained(tmp_path, chain, m1=[said()]):
+                    pass
+        chain = [{"guardrail": {"input": [asking("http://169.254.169.254/latest")]}}]
+        with pytest.raises(ConfigError, match="must not be a metadata service"):
+            async with chained(tmp_path, chain, m1=[said()]):
+                pass
+        assert "localhost" in url
+        chain = [{"guardrail": {"input": [{"kind": "http", "url": url}]}}]
+        async with chained(tmp_path, chain, m1=[said()]) as (gateway, models):
+            answer = await gateway.post(ask())
+
+    assert (answer.status_code, models.n(), asked) == (500, 0, [])
+    assert "check http failed: upstream_unavailable: egress: a private address" in caplog.text
+
+
 @pytest.mark.bug("K23")
 async def test_a_service_that_fails_again_and_again_is_left_alone(tmp_path: Path) -> None:
     async with service(FAILURES["500"]) as (url, asked):
-        chain = [
-            {"guardrail": {"input": [{"kind": "http", "url": url}], "on_check_error": "allow"}}
-        ]
+        chain = [{"guardrail": {"input": [asking(url)], "on_check_error": "allow"}}]
         async with chained(tmp_path, chain, m1=[said()]) as (gateway, _):
             for _ in range(9):
                 assert (await gateway.post(ask())).status_code == 200

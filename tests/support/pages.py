@@ -226,16 +226,24 @@ def options(kind: str) -> str:
 
 
 def guard_checks() -> str:
-    """Return a row for every kind of check with its own options."""
+    """Return a row for every kind of check."""
+    rows = ((f"`{kind}`", load_check(kind).summary) for kind in sorted(CHECKS))
+    return _table(("Kind", "Finds"), rows)
 
-    def row(kind: str) -> tuple[str, str, str]:
-        made = load_check(kind)
-        facts = made.options.model_json_schema(by_alias=True)["properties"]
-        own = [name for name in facts if name not in _COMMON]
-        words = (f"`{name}`: {facts[name].get('description', '')}" for name in own)
-        return f"`{kind}`", made.summary, "<br>".join(words).replace("|", "\\|")
 
-    return _table(("Kind", "Finds", "Its own options"), map(row, sorted(CHECKS)))
+def guard_check_options() -> str:
+    """Return a row for every option that one kind of check alone has."""
+
+    def rows(kind: str) -> Iterator[str]:
+        schema = load_check(kind).options.model_json_schema(by_alias=True)
+        definitions, required = schema.get("$defs", {}), schema.get("required", ())
+        for name, facts in schema["properties"].items():
+            if name not in _COMMON:
+                row = _row(name, _described(facts, definitions), is_required=name in required)
+                yield f"| `{kind}` {row}"
+
+    head = "".join(f"| Kind {line}\n" for line in _HEAD.splitlines()).replace("| Kind |-", "|---|-")
+    return head + "".join(row for kind in sorted(CHECKS) for row in rows(kind))
 
 
 _COMMON = frozenset(CheckOptions.model_fields)
@@ -261,6 +269,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "edits": edits,
     "losses": losses,
     "guard_checks": guard_checks,
+    "guard_check_options": guard_check_options,
     "guard_options": guard_options,
     **{f"options_{kind}": partial(options, kind) for kind in OPTIONS},
 }

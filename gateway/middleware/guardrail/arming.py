@@ -1,7 +1,7 @@
 """From blocks of the configuration to checks with their actions, once at load."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -9,6 +9,9 @@ from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import Check, CheckOptions, Phase
 from gateway.middleware.guardrail.registry import CHECKS, load_check
 from gateway.middleware.guardrail.verdict import Armed
+
+WIDEST: Final = 65_536
+"""Characters that a window can hold back at the most."""
 
 
 def arm(
@@ -38,10 +41,15 @@ def arm(
         except OptionError as error:
             raise OptionError(str(error), f"{place}.{error.field}".rstrip(".")) from None
         if window and check.reach > window:
-            words = f"looks at up to {check.reach} characters at once: write window_chars: {check.reach}"
-            raise OptionError(words, place)
+            raise OptionError(_too_wide(check.reach), place)
         armed.append(Armed(check, options.label or options.kind, options.action, options.restore))
     return tuple(armed)
+
+
+def _too_wide(reach: int) -> str:
+    if reach > WIDEST:
+        return "needs all of an answer at once: write stream_mode: buffer, or audit to count only"
+    return f"looks at up to {reach} characters at once: write window_chars: {reach}"
 
 
 def _require_sense(options: CheckOptions, phase: Phase, place: str) -> None:

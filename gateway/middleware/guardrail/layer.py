@@ -20,7 +20,7 @@ from gateway.dialects.deltas import forget_logprobs
 from gateway.dialects.leaves import Leaf, Tree, answer_tree, last_leaves, request_tree, write_back
 from gateway.dialects.multipart import text_fields
 from gateway.middleware.base import Build, Middleware, Options, Proceed
-from gateway.middleware.guardrail.arming import arm
+from gateway.middleware.guardrail.arming import WIDEST, arm
 from gateway.middleware.guardrail.bodies import Kind, collect, event_texts, kind_of
 from gateway.middleware.guardrail.check import About, Phase
 from gateway.middleware.guardrail.restoring import restorer
@@ -55,7 +55,7 @@ class GuardrailOptions(Options):
         "become a match is held back; `audit`: nothing is held back, findings are counted.",
     )
     window_chars: int = Field(
-        default=400, ge=16, le=65_536, description="The most that `window` holds back of a text."
+        default=400, ge=16, le=WIDEST, description="The most that `window` holds back of a text."
     )
     timeout_ms: float = Field(
         default=2000,
@@ -241,9 +241,10 @@ class Guardrail(Middleware):
         if self.shadow:
             return
         if self._options.on_check_error == "allow":
-            call.run.warn(f"{self.id}: could not be asked, and lets this pass")
+            failed = ", ".join(dict.fromkeys(names))
+            call.run.warn(f"{self.id}: {failed} could not be asked, and lets this pass")
             return
-        details = {"phase": phase, "guardrail": self.id}
+        details = {"phase": phase, "reason": names[0], "guardrail": self.id}
         raise PolicyError("guardrail_failed", detail=", ".join(names), details=details)
 
     def _tell(self, name: str, phase: Phase, verdict: str) -> None:

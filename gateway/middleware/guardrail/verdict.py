@@ -216,9 +216,16 @@ async def _ask(
         async with asyncio.timeout_at(min(limit, about.call.run.deadline)):
             found = await armed.check.ask(texts, about)
     except (CheckFailed, GatewayError, TimeoutError) as failure:
-        _log.warning("check %s failed: %s", armed.name, type(failure).__name__)
+        _log.warning("check %s failed: %s", armed.name, _cause(failure))
         return None
     return found if len(found) == len(texts) else None
+
+
+def _cause(failure: Exception) -> str:
+    """Return why a check failed, for the log: a private address too (`egress: ...`)."""
+    if isinstance(failure, GatewayError) and failure.detail:
+        return f"{failure.code}: {failure.detail}"
+    return type(failure).__name__
 
 
 def _alone(check: Check, part: Sequence[Leaf], about: About) -> list[Finding]:

@@ -4,11 +4,13 @@ import hmac
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import cast
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from gateway.config.references import Secret
 from gateway.core import clock, codec
+from gateway.core.metadata import is_metadata
 from gateway.core.ports import Service, ServiceSpec
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import About, CheckFailed, CheckOptions, Finding
@@ -30,7 +32,9 @@ class HttpOptions(CheckOptions):
     verify_tls: bool = Field(default=True, description="Whether certificates are checked.")
     ca_file: str | None = Field(default=None, description="A file of certificates to trust.")
     allow_private: bool = Field(
-        default=True, description="Whether the address may be one of a private network."
+        default=False,
+        description="Whether the address may be one of this machine or of a private network. Metadata services of "
+        "clouds are never allowed.",
     )
 
 
@@ -44,6 +48,8 @@ class Http(AskingCheck):
         self._label = options.label or options.kind
         self._secret = options.secret.reveal().encode() if options.secret else b""
         self._service: Service | None = None
+        if is_metadata(urlsplit(options.url).hostname or ""):
+            raise OptionError("must not be a metadata service of a cloud", "url")
         spec = ServiceSpec(
             url=options.url,
             headers=tuple(
