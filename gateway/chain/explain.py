@@ -100,6 +100,7 @@ def _layer(layer: Layer, when: When | None) -> dict[str, Any]:
         "levels": list(levels_of(middleware)),
         "needs": [name for name, needed in middleware.needs._asdict().items() if needed],
         "when": when.model_dump(exclude_none=True) if when is not None else {},
+        "parts": [dict(part) for part in middleware.parts()],
     }
 
 
@@ -120,6 +121,14 @@ def _layer_line(layer: Mapping[str, Any]) -> str:
     return f"    {layer['id']}{kind}: {'; '.join(facts)}"
 
 
+def _part_line(part: Mapping[str, str]) -> str:
+    """Return a line of one part of a layer: `input: pii, action redact`."""
+    kind = part.get("kind", "")
+    facts = [part["name"] if kind in {"", part["name"]} else f"{part['name']} ({kind})"]
+    facts += [f"{k} {v}" for k, v in part.items() if k not in {"name", "kind", "group"}]
+    return f"      {part.get('group', 'part')}: {', '.join(facts)}"
+
+
 def render(plan: Mapping[str, Any]) -> str:
     """Return a plan as text for people."""
     lines = [f"note: {note}" for note in plan["notes"]]
@@ -130,7 +139,8 @@ def render(plan: Mapping[str, Any]) -> str:
         if tenant["providers"]:
             lines.append(f"  own accounts: {_join(tenant['providers'])}")
         lines.append(f"  chain: {' > '.join(tenant['chain']) or 'none'}")
-        lines += map(_layer_line, tenant["layers"])
+        for layer in tenant["layers"]:
+            lines += [_layer_line(layer), *map(_part_line, layer["parts"])]
         lines += [f"    {finding}" for finding in tenant["findings"]]
     for name, model in plan["models"].items():
         worst_case = model["worst_case_usd"]

@@ -137,6 +137,13 @@ class Middleware:
         """
         del layers
 
+    def parts(self) -> Sequence[Mapping[str, str]]:
+        """Return what it is made of, for `gateway explain`: names and settings, without secrets and addresses.
+
+        `name` first; in words a part is its `group`, its name, and all else.
+        """
+        return ()
+
     def join(self, inner: "Middleware") -> bool:
         """Do the work of the next layer inside too, where both can be done in one step; True when it is taken over.
 

@@ -42,7 +42,8 @@ def arm(
             raise OptionError(str(error), f"{place}.{error.field}".rstrip(".")) from None
         if window and check.reach > window:
             raise OptionError(_too_wide(check.reach), place)
-        armed.append(Armed(check, options.label or options.kind, options.action, options.restore))
+        name = options.label or options.kind
+        armed.append(Armed(check, name, options.action, options.restore, options.kind))
     return tuple(armed)
 
 

@@ -95,6 +95,15 @@ class Guardrail(Middleware):
         """Whether answers that a cache has kept are to be judged."""
         return self._options.guard_cache_hits == "both"
 
+    def parts(self) -> Sequence[Mapping[str, str]]:
+        """Return its checks; `mode` says how streams are judged."""
+        mode = {"mode": self._options.stream_mode}
+        return [
+            {"name": armed.name, "kind": armed.kind, "group": phase, "action": armed.action, **more}
+            for phase, checks, more in (("input", self._input, {}), ("output", self._output, mode))
+            for armed in checks
+        ]
+
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Check the request, make the call, check its answer."""
         if call.trip and self._options.trips == "first":

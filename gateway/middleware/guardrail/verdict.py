@@ -26,6 +26,7 @@ class Armed(NamedTuple):
     name: str
     action: Action
     restore: bool = False
+    kind: str = ""
 
 
 class Masks:
