@@ -10,6 +10,7 @@ from pydantic import Field
 from gateway.middleware.base import Build
 from gateway.middleware.guardrail.check import About, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.local import LocalCheck
+from gateway.middleware.guardrail.checks.placeholders import is_placeholder, is_placeholder_key
 from gateway.middleware.guardrail.checks.secret_forms import (
     BETWEEN,
     FORMS,
@@ -90,12 +91,16 @@ class Secrets(LocalCheck):
                 end = token.end()
             elif said.startswith("://"):
                 start += 3
+                if is_placeholder(text[text.index(":", start) + 1 : end - 1]):
+                    continue
             elif (behind := _BEHIND.match(said)) is not None:
                 start, end = start + behind.start(1), start + behind.end(1)
                 while end > start and text[end - 1] in ".!":
                     end -= 1
                 if not self._is_secret(text[start:end]):
                     continue
+            elif is_placeholder_key(said[_size_of_begin(said) :]):
+                continue
             yield Finding(self._label, start, end)
 
     def _is_secret(self, value: str) -> bool:
@@ -104,6 +109,8 @@ class Secrets(LocalCheck):
         has_letter = any(char.isalpha() for char in value)
         is_mixed = has_digit and has_letter
         if not is_mixed and not (has_letter and any(char in "!$%^&*#@" for char in value)):
+            return False
+        if is_placeholder(value):
             return False
         return _entropy(value) >= min(self._least, log2(len(value)) * _SPREAD)
 
@@ -138,6 +145,11 @@ def _private_from(tail: str) -> int:
         return at
     begun = len(tail.rstrip("-BEGIN"))
     return begun if "-----BEGIN".startswith(tail[begun:]) else len(tail)
+
+
+def _size_of_begin(said: str) -> int:
+    """Return how long the beginning is that tells what kind of key it is."""
+    return max((len(form.begin) for form in FORMS if said.startswith(form.begin)), default=0)
 
 
 def _entropy(value: str) -> float:
