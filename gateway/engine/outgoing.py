@@ -6,6 +6,8 @@ from gateway.chain.plan import Model, Target
 from gateway.core import call, codec
 from gateway.core.call import Run
 from gateway.dialects.chat.foreign import without_foreign
+from gateway.dialects.chat.history_rules import HISTORY_RULES
+from gateway.dialects.chat.repair import repaired
 from gateway.dialects.counting import CountTranslation
 from gateway.dialects.embedding_translation import EmbeddingTranslation
 from gateway.dialects.losses import Notes
@@ -91,6 +93,11 @@ class JsonOriginal(NamedTuple):
         if known is not None and run.endpoint == "chat" and "messages" in fields:
             notes = Notes()
             edited.fields["messages"] = without_foreign(fields["messages"], known, notes)
+            edited.warnings.extend(notes.warnings)
+        rules = HISTORY_RULES.get(account.row.kind)
+        if rules is not None and run.endpoint == "chat" and "messages" in fields:
+            notes = Notes()
+            edited.fields["messages"] = repaired(edited.fields, rules, notes)
             edited.warnings.extend(notes.warnings)
         if edited.warnings:
             run.warnings.extend(each for each in edited.warnings if each not in run.warnings)

@@ -54,7 +54,8 @@ class Manner:
     `null_content`: a message of calls alone has null content, else an empty text. `documents`: how a document is
     written: file, address (Mistral), or not at all. `strict`: it refuses members that it does not know (Mistral);
     a last message of the model is marked to be gone on with, and one of the model stands between results and the
-    user.
+    user. `refused`: members of messages that OpenAI takes and gives, and this kind refuses. `held`: relays keep the
+    rules of this kind as well (`chat.history_rules`); not where whoever runs the server decides on them.
     """
 
     fields: Fields = _OPEN
@@ -68,6 +69,8 @@ class Manner:
     null_content: bool = False
     documents: Literal["", "file", "address"] = ""
     strict: bool = False
+    refused: Fields = frozenset()
+    held: bool = True
     grammar: Grammar = _BASE
 
 
@@ -90,6 +93,7 @@ _OPENAI = Manner(
 )
 _ROUTER = Manner(
     fields=_WIDE | {"top_k"},
+    held=False,
     developer=True,
     thinking="reasoning_details",
     reasoning="object",
@@ -105,14 +109,19 @@ _ROUTER = Manner(
         results_text_only=False,
     ),
 )
+_OF_ANSWERS = frozenset({"annotations", "audio", "refusal"})
+"""Members that clients send back with the message of an answer."""
 _PLAIN = Manner(grammar=_BASE)
-_HEARING = Manner(grammar=replace(_BASE, audio=True))
-_REASONING = Manner(thinking="reasoning", grammar=_BASE)
+_HEARING = Manner(held=False, grammar=replace(_BASE, audio=True))
+_REASONING = Manner(thinking="reasoning", held=False, grammar=_BASE)
 MANNERS: Mapping[str, Manner] = {
     "openai": _OPENAI,
     "azure": _OPENAI,
     "openai_compatible": Manner(
-        fields=_WIDE | {"top_k"}, documents="file", grammar=replace(_BASE, audio=True, files=True)
+        fields=_WIDE | {"top_k"},
+        documents="file",
+        held=False,
+        grammar=replace(_BASE, audio=True, files=True),
     ),
     "openrouter": _ROUTER,
     "vercel": _ROUTER,
@@ -121,8 +130,10 @@ MANNERS: Mapping[str, Manner] = {
         thinking="parts",
         documents="address",
         strict=True,
+        refused=_OF_ANSWERS | {"cache_control", "function_call", "name"},
         grammar=replace(
             _BASE,
+            system="leading",
             empty_text=False,
             audio=True,
             files=True,
@@ -131,13 +142,19 @@ MANNERS: Mapping[str, Manner] = {
             call_ids=NameRules(r"[a-zA-Z0-9]{9}", 9),
         ),
     ),
-    "groq": Manner(fields=_SAID | {"service_tier", "user"}, thinking="reasoning", grammar=_BASE),
+    "groq": Manner(
+        fields=_SAID | {"service_tier", "user"},
+        thinking="reasoning",
+        refused=_OF_ANSWERS | {"cache_control"},
+        grammar=_BASE,
+    ),
     "cerebras": Manner(
         fields=_SAID | {"service_tier", "user"},
         thinking="reasoning",
+        refused=_OF_ANSWERS | {"cache_control"},
         grammar=replace(_BASE, image_urls=False, image_data=False),
     ),
-    "xai": Manner(fields=_SAID | {"user"}, grammar=_BASE),
+    "xai": Manner(fields=_SAID | {"user"}, held=False, grammar=_BASE),
     "deepseek": Manner(
         fields=_SAID,
         wants_thinking=True,
@@ -149,17 +166,23 @@ MANNERS: Mapping[str, Manner] = {
         fields=_SAID | {"prompt_cache_key", "user"},
         wants_thinking=True,
         reasoning="switch",
-        grammar=replace(_BASE, image_urls=False),
+        grammar=replace(_BASE, image_urls=False, empty_text=False),
     ),
     "alibaba": Manner(reasoning="flags", grammar=replace(_BASE, cache_marks=4, audio=True)),
     "perplexity": Manner(
         fields=_SAID | {"top_k"},
         thinking="",
         grammar=replace(
-            _BASE, open_thinking=False, alternates=True, first_user=True, system="leading"
+            _BASE,
+            open_thinking=False,
+            alternates=True,
+            first_user=True,
+            system="leading",
+            empty_text=False,
+            prefill=False,
         ),
     ),
-    "gemini": Manner(
+    "gemini_compatible": Manner(
         fields=_SAID,
         thinking="",
         grammar=replace(
@@ -171,13 +194,15 @@ MANNERS: Mapping[str, Manner] = {
             image_urls=False,
         ),
     ),
-    "cohere": Manner(
+    "cohere_compatible": Manner(
         fields=_SAID, thinking="", grammar=replace(_BASE, open_thinking=False, empty_text=False)
     ),
     "ollama": Manner(
-        thinking="reasoning", grammar=replace(_BASE, image_urls=False, results_text_only=False)
+        thinking="reasoning",
+        held=False,
+        grammar=replace(_BASE, image_urls=False, results_text_only=False),
     ),
-    "vllm": Manner(thinking="reasoning", grammar=replace(_BASE, audio=True)),
+    "vllm": Manner(thinking="reasoning", held=False, grammar=replace(_BASE, audio=True)),
     "llamacpp": _HEARING,
     "sglang": _HEARING,
     "huggingface": _REASONING,

@@ -31,7 +31,7 @@ def marker(ttl: str) -> Json:
     return {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
 
 
-_BETWEEN = "OK"
+BETWEEN = "OK"
 """What a model says between results and the user, where something must be said."""
 
 
@@ -66,7 +66,7 @@ class _Writer:
         after_results = bool(self.out) and self.out[-1]["role"] == "tool"
         if self._manner.strict and after_results and message.role != "assistant":
             self._notes.lost("reply_added", "messages")
-            self.out.append({"role": "assistant", "content": _BETWEEN})
+            self.out.append({"role": "assistant", "content": BETWEEN})
         role = message.role
         if role == "developer" and not self._manner.developer:
             role = "system"
