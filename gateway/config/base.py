@@ -14,6 +14,8 @@ from gateway.config.references import Secret
 from gateway.config.scalar import scalar
 
 T = TypeVar("T")
+SHAPES: dict[str, str] = {}
+"""What to say, by its pattern, of a text that does not have the form it must have."""
 _REPLACED: tuple[type, ...] = (Secret, list, dict)
 """What may be a secret or hold one."""
 
@@ -87,6 +89,12 @@ def _typed(text: str, kinds: tuple[object, ...]) -> object:
     if any(each is plain for each in kinds for plain in (int, float, bool, Decimal)):
         return scalar(text)
     return text
+
+
+def shaped(pattern: str, words: str) -> str:
+    """Return the pattern of a field, and take note of what to say where a text does not fit: `must be ...`."""
+    SHAPES[pattern] = words
+    return pattern
 
 
 def _day(value: object) -> object:

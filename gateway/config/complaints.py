@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from gateway.config.base import SHAPES
 from gateway.config.chain import PLUGIN, is_chain, members
 from gateway.config.errors import Mistake, Path, did_you_mean, mistake
 from gateway.config.node import Node, View
@@ -138,6 +139,8 @@ def _words(detail: ErrorDetails, node: Node) -> str:
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return f"{words} {context[name]}"
+    if kind == "string_pattern_mismatch" and context["pattern"] in SHAPES:
+        return SHAPES[context["pattern"]]
     return _WORDS.get(kind) or detail["msg"]
 
 

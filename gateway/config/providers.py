@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, Strict, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from gateway.config.base import Block, Count, Name, Seconds, Some, Text
+from gateway.config.base import Block, Count, Name, Seconds, Some, Text, shaped
 from gateway.config.references import MaskedUrl, Secret
 from gateway.config.secret_rules import check_header_value, check_provider_secret
 from gateway.config.server import HttpUrl
@@ -33,7 +33,8 @@ StatusName = Annotated[Status, Strict(strict=False)]
 Dialect = Literal["openai_chat", "openai_responses", "anthropic_messages", "bedrock_converse"]
 CloudRegion = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
 Share = Annotated[float, Field(gt=0, le=1)]
-UpstreamStatus = Annotated[str, StringConstraints(pattern=r"^[45][0-9][0-9]$")]
+_STATUS = shaped(r"^[45][0-9][0-9]$", "must be a status of an error, from 400 to 599")
+UpstreamStatus = Annotated[str, StringConstraints(pattern=_STATUS)]
 
 
 class Timeout(Block):

@@ -6,13 +6,14 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gateway.config.base import Block, Many, ModelName, Moment, Name, Raw, Some, Text
+from gateway.config.base import Block, Many, ModelName, Moment, Name, Raw, Some, Text, shaped
 from gateway.config.chain import ChainEntry
 from gateway.config.keys import hash_key
 from gateway.config.references import Secret
 from gateway.config.secret_rules import check_door_secret
 
-KeyHash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+_HASH = shaped(r"^sha256:[0-9a-f]{64}$", "must be what `gateway keys hash` prints for a key")
+KeyHash = Annotated[str, Field(pattern=_HASH)]
 Chain = Many[ChainEntry]
 
 

@@ -421,7 +421,7 @@ async def test_an_embedder_that_is_down_is_a_miss(
         ({"embedder": "nobody"}, 'there is no model "nobody"'),
         ({"threshold": 1.5}, "must be at most 1"),
         ({"threshold": 0.0}, "must be greater than 0"),
-        ({"scope": "everybody"}, "scope"),
+        ({"scope": "global"}, "must be one of: session, tenant (all callers of a tenant), shared:"),
         ({"exact": False, "semantic": False}, "exact: true"),
         ({"verify": "llm"}, "judge: NAME"),
     ],

@@ -4,12 +4,15 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from gateway.config.base import Many, Name, Text
+from gateway.config.base import Many, Name, Text, shaped
 from gateway.middleware.base import OptionError, Options
 
 Verify = Literal["none", "guards", "learned", "llm"]
 BUILT_IN: Final = "builtin"
-SCOPE: Final = r"^(session|tenant|shared:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|header:[A-Za-z0-9][A-Za-z0-9-]{0,62})$"
+SCOPE: Final = shaped(
+    r"^(session|tenant|shared:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|header:[A-Za-z0-9][A-Za-z0-9-]{0,62})$",
+    "must be one of: session, tenant (all callers of a tenant), shared:NAME, header:NAME; tenants never share",
+)
 VOLATILE: Final = ("right now", "today", "tonight", "latest", "current time", "what time is it")
 """Questions with one of these have another answer soon."""
 

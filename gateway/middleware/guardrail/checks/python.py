@@ -6,6 +6,7 @@ from typing import cast
 
 from pydantic import Field
 
+from gateway.config.base import shaped
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.foreign import FOREIGN, load_attribute
 from gateway.middleware.guardrail.beside import Beside
@@ -17,7 +18,7 @@ class PythonOptions(CheckOptions):
     """Options of `python`."""
 
     source: str = Field(
-        pattern=r"^[^:]+\.py:[A-Za-z_]\w*$",
+        pattern=shaped(r"^[^:]+\.py:[A-Za-z_]\w*$", "must be FILE.py:FUNCTION"),
         description="`file.py:function`, beside the configuration: it takes a text and what is known of it.",
     )
 
