@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core import codec
 from gateway.stores.cache_memory import MemoryCache
+from gateway.telemetry.exposition import Exposition
 from tests.support import grammar, grammar_messages, grammar_responses
 from tests.support.cache_scene import cached, put, text_of, where
 from tests.support.models import HANG, Step, chained, said
@@ -229,6 +230,17 @@ async def test_what_was_answered_and_saved_is_counted(tmp_path: Path) -> None:
         assert count("gateway_cache_stores_total", result="kept") == 1
         assert count("gateway_cache_saved_tokens_total", type="input") > 0
         assert count("gateway_cache_scope_mismatch_total") == 0
+
+
+async def test_what_alarms_watch_is_there_before_it_first_counts(tmp_path: Path) -> None:
+    options = {"scope": "tenant", "max_wrong_hit_rate": 0.02}
+    async with cached(tmp_path, options) as (gateway, _):
+        text = Exposition(gateway.registry.read).render()[0].decode()
+
+    lines = [line for line in text.splitlines() if line.endswith(" 0.0")]
+    assert any(line.startswith("gateway_cache_scope_mismatch_total") for line in lines)
+    changes = [line for line in lines if line.startswith("gateway_cache_pool_changes_total")]
+    assert sorted('"broken"' in line for line in changes) == [False, True]
 
 
 @pytest.mark.bug("K21")

@@ -22,7 +22,7 @@ from gateway.middleware.semantic_cache.keeper import Down
 from gateway.middleware.semantic_cache.online.features import Features, features_of
 from gateway.middleware.semantic_cache.online.judge import Judge
 from gateway.middleware.semantic_cache.online.labels import Comparer
-from gateway.middleware.semantic_cache.online.pool import Change, PoolModel
+from gateway.middleware.semantic_cache.online.pool import CHANGES, Change, PoolModel
 from gateway.middleware.semantic_cache.online.pools import PoolName, Pools
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 
@@ -86,7 +86,11 @@ class Learning:
         ports = build.ports
         self._pools = Pools(rate, store=ports.opaque, spawn=ports.spawn, told=self._told)
         self._trusts = trusts
-        self._count = ports.metrics.counter
+        # What an alarm watches is there before it first counts.
+        self._changes = {
+            change: ports.metrics.counter("gateway_cache_pool_changes_total", build.tenant, change)
+            for change in CHANGES
+        }
         self._embedder = embedder
         self._comparer = Comparer(self._vector, judge)
         self._spawn = build.ports.spawn
@@ -148,7 +152,7 @@ class Learning:
         self._gauge.set(model.estimate())
         if change is None:
             return
-        self._count("gateway_cache_pool_changes_total", name.tenant, change).inc()
+        self._changes[change].inc()
         now = "are served again" if change == "certified" else "are not served until it holds again"
         words = "cache pool %s of %s: the bound on wrong hits is %s, similar questions %s"
         _log.warning(words, name.namespace, name.tenant, change, now)

@@ -46,6 +46,8 @@ class Savings:
         self._find = build.ports.metrics.counter
         self._tenant = build.tenant
         self._cells: dict[tuple[str, ...], Counter] = {}
+        # What an alarm watches is there before it first counts.
+        self._mismatches = self._find("gateway_cache_scope_mismatch_total")
 
     def _count(self, *name: str) -> Counter:
         """Return a counter; each is looked up once."""
@@ -83,7 +85,7 @@ class Savings:
 
     def mismatched(self) -> None:
         """Count a record that is not what its key says: never to be seen."""
-        self._count("gateway_cache_scope_mismatch_total").inc()
+        self._mismatches.inc()
 
     def shadowed(self, name: str, tier: str) -> None:
         """Count what would have been served."""

@@ -16,6 +16,7 @@ from gateway.middleware.semantic_cache.online.table import Rows, Table
 
 Action = Literal["serve", "explore", "miss"]
 Change = Literal["certified", "broken"]
+CHANGES: tuple[Change, ...] = ("certified", "broken")
 
 ENOUGH = 400
 """Labels before the first near hit."""
