@@ -104,7 +104,7 @@ async def _serve_alone(start: Start, keys: KeyStore, ready: Ready) -> int:
                 worker.ledger,
                 ChainStandings(lambda: worker.tree, worker.counters, worker.ledger),
             ),
-            kept_answers(worker.cache, CacheExplainer(worker.current)),
+            kept_answers(worker.cache, CacheExplainer(worker.current), lambda: worker.tree.tenants),
         )
         admin = _admin(reloader, Exposition(registry.read), routers)
         worker.keep(reloader.run, "configuration")
@@ -266,7 +266,7 @@ async def _serve_team(start: Start, command: Command, ready: Ready) -> int:
                 inspection(middleware_rows, None),
                 target_health(health_of_workers(cells)),
                 usage(ledger, standings),
-                kept_answers(cache, None),
+                kept_answers(cache, None, lambda: reloader.tree.tenants),
             )
             admin = _admin(reloader, exposition, routers)
             await admin.start()

@@ -1,12 +1,13 @@
 """Admin routes of the cache: what is kept, why a question is answered or not, and how to forget (O-4)."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.config.errors import did_you_mean
 from gateway.core import clock, codec
 from gateway.core.caching import CacheStore, Entry, Selector
 from gateway.core.errors import GatewayError, StoreError
@@ -21,6 +22,8 @@ _APART: Final = (
 _ALONE: Final = (
     "Lookups are explained where one worker serves: with several, ask a gateway of one worker."
 )
+Tenants = Callable[[], Collection[str]]
+"""Names those of the configuration in force."""
 _Tenant = Annotated[str, Query(min_length=1, description="Whose answers")]
 
 
@@ -78,12 +81,14 @@ class Which(BaseModel):
         return selector
 
 
-def kept_answers(cache: CacheStore | None, explainer: CacheExplainer | None) -> APIRouter:
+def kept_answers(
+    cache: CacheStore | None, explainer: CacheExplainer | None, tenants: Tenants
+) -> APIRouter:
     """Return the routes.
 
     `cache` None: each worker has its own in memory; `explainer` None: the workers are other processes.
     """
-    desk = _Desk(cache, explainer)
+    desk = _Desk(cache, explainer, tenants)
     router = APIRouter(prefix="/cache")
     rows: tuple[tuple[str, str, Any, str], ...] = (
         ("GET", "/stats", desk.stats, "How much is kept for a tenant"),
@@ -105,9 +110,12 @@ def kept_answers(cache: CacheStore | None, explainer: CacheExplainer | None) -> 
 class _Desk:
     """What operators do with kept answers."""
 
-    def __init__(self, cache: CacheStore | None, explainer: CacheExplainer | None) -> None:
+    def __init__(
+        self, cache: CacheStore | None, explainer: CacheExplainer | None, tenants: Tenants
+    ) -> None:
         self._cache = cache
         self._explainer = explainer
+        self._tenants = tenants
 
     @property
     def _store(self) -> CacheStore:
@@ -117,7 +125,7 @@ class _Desk:
 
     async def stats(self, tenant: _Tenant) -> dict[str, Any]:
         with _in_words():
-            return {"tenant": tenant, **await self._store.stats(tenant)}
+            return {"tenant": tenant, **await self._kept(tenant)}
 
     async def get(self, entry_id: str, tenant: _Tenant) -> dict[str, Any]:
         with _in_words():
@@ -126,6 +134,7 @@ class _Desk:
     async def delete(self, which: Annotated[Which, Query()]) -> dict[str, Any]:
         selector = which.selector()
         with _in_words():
+            await self._kept(which.tenant)
             count = await self._store.delete(selector)
         return {"deleted": count if count >= 0 else None}
 
@@ -141,15 +150,31 @@ class _Desk:
     async def explain(self, asked: Explain) -> dict[str, Any]:
         if self._explainer is None:
             raise HTTPException(404, _ALONE)
+        self._known(asked.tenant)
         with _in_words():
             found = await self._explainer.explain(
                 asked.tenant, asked.path, asked.body, asked.session, asked.headers
             )
         return {"caches": found}
 
+    async def _kept(self, tenant: str) -> dict[str, int]:
+        """Return what is kept for a tenant; one that was taken out of the configuration may still have answers."""
+        stats = await self._store.stats(tenant)
+        if not any(stats.values()):
+            self._known(tenant)
+        return stats
+
+    def _known(self, tenant: str) -> None:
+        """Raise HTTPException for a name that nobody wrote down."""
+        known = self._tenants()
+        if tenant not in known:
+            words = f'There is no tenant "{tenant}"{did_you_mean(tenant, known)}, and nothing is kept for one.'
+            raise HTTPException(404, words)
+
     async def _entry(self, tenant: str, entry_id: str) -> Entry:
         entry = await self._store.get(tenant, entry_id)
         if entry is None:
+            self._known(tenant)
             raise HTTPException(404, "There is no such answer; it may be over, or deleted.")
         return entry
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from gateway.core import codec
 from gateway.server.admin import admin_app
 from gateway.server.cache_explainer import CacheExplainer
 from gateway.server.kept_answers import kept_answers
@@ -23,9 +24,13 @@ ASKED = "how do I reset my password?"
 async def admin(gateway: Serving | None) -> AsyncGenerator[httpx2.AsyncClient]:
     """Serve the admin routes of a gateway's worker."""
     router = (
-        kept_answers(None, None)
+        kept_answers(None, None, dict)
         if gateway is None
-        else kept_answers(gateway.worker.cache, CacheExplainer(gateway.worker.current))
+        else kept_answers(
+            gateway.worker.cache,
+            CacheExplainer(gateway.worker.current),
+            lambda: gateway.worker.tree.tenants,
+        )
     )
     app = admin_app(
         key=lambda: "admin-key-0123456789",
@@ -135,6 +140,45 @@ async def test_a_lookup_is_explained_tier_by_tier_and_changes_nothing(tmp_path: 
     assert told[2]["miss"] == "cold"
 
 
+async def test_a_tenant_that_nobody_wrote_down_is_told_with_the_nearest_name(
+    tmp_path: Path,
+) -> None:
+    async with cached(tmp_path) as (gateway, _), admin(gateway) as operator:
+        asked = {"tenant": "acmee", "body": body("chat", "hi")}
+        told = [
+            await operator.get("/stats?tenant=acmee"),
+            await operator.get("/entries/x?tenant=acmee"),
+            await operator.delete("/entries?tenant=acmee&everything=true"),
+            await operator.post("/wrong", json={"tenant": "acmee", "id": "x"}),
+            await operator.post("/explain", json=asked),
+        ]
+        empty = await operator.get("/stats?tenant=acme")
+        purged = await operator.delete("/entries?tenant=acme&everything=true")
+
+    assert [each.status_code for each in told] == [404] * len(told)
+    assert all('no tenant "acmee" (did you mean "acme"?)' in each.json()["detail"] for each in told)
+    assert empty.json()["entries"] == 0
+    assert purged.json() == {"deleted": 0}
+
+
+async def test_answers_of_a_tenant_that_is_gone_can_still_be_purged(tmp_path: Path) -> None:
+    async with cached(tmp_path) as (gateway, _), admin(gateway) as operator:
+        await put(gateway)
+        hit = await put(gateway)
+        store = gateway.worker.cache
+        assert store is not None
+        kept = await store.get("acme", hit.headers["x-gateway-cache-id"])
+        assert kept is not None
+        await store.put(codec.replace(kept, id="old", pool=codec.replace(kept.pool, tenant="gone")))
+        stats = await operator.get("/stats?tenant=gone")
+        purged = await operator.delete("/entries?tenant=gone&everything=true")
+        after = await operator.get("/stats?tenant=gone")
+
+    assert stats.json()["entries"] == 1
+    assert purged.json() == {"deleted": 1}
+    assert after.status_code == 404
+
+
 async def test_what_cannot_be_told_here_is_said(tmp_path: Path) -> None:
     async with cached(tmp_path) as (gateway, _), admin(gateway) as operator:
         nobody = await operator.post("/explain", json={"tenant": "x", "body": body("chat", "hi")})
@@ -144,6 +188,6 @@ async def test_what_cannot_be_told_here_is_said(tmp_path: Path) -> None:
             "/explain", json={"tenant": "acme", "body": body("chat", "hi")}
         )
 
-    assert nobody.status_code == 400
+    assert nobody.status_code == 404
     assert (apart.status_code, alone.status_code) == (404, 404)
     assert "several workers" in apart.text

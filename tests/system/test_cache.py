@@ -28,6 +28,11 @@ def test_operators_count_explain_and_forget_kept_answers(tmp_path: Path, workers
         silent = run_cli("cache", "purge", *at, folder=tmp_path)
         purged = run_cli("cache", "purge", "--everything", *at, folder=tmp_path)
         after = ask(gateway, KEY).headers["x-gateway-cache"]
+        at = ("--tenant", "teem", "--config", path, "--admin", gateway.admin)
+        nobody = [
+            run_cli("cache", "stats", *at, folder=tmp_path),
+            run_cli("cache", "purge", "--everything", *at, folder=tmp_path),
+        ]
 
     assert found == ["miss", "hit-exact", "hit-exact"]
     assert stats.returncode == 0, stats.stderr
@@ -40,6 +45,9 @@ def test_operators_count_explain_and_forget_kept_answers(tmp_path: Path, workers
     assert "everything" in silent.stderr
     assert purged.returncode == 0, purged.stderr
     assert after == "miss"
+    for said in nobody:
+        assert (said.returncode, said.stdout) == (1, "")
+        assert 'There is no tenant "teem" (did you mean "team"?)' in said.stderr
 
 
 def test_a_gateway_that_is_not_there_is_named(tmp_path: Path) -> None:
