@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Coroutine, Generator
-from types import CoroutineType
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
+from gateway.core.begun import Done, begin
 from gateway.core.call import AttemptView, Call
 from gateway.core.errors import GatewayError
 from gateway.core.reply import Whole
@@ -23,15 +23,23 @@ def bounded(name: str, form: str, hook: Any) -> Any:  # noqa: ANN401  hooks of e
         return None
     must = form == "wrap"
 
+    # What stands inside a wrap ends by itself at the deadline, with better words.
+    grace_s = _GRACE_S if must else 0.0
+
     async def run(call: Call, *more: Any) -> Any:  # noqa: ANN401
-        # What stands inside a wrap ends by itself at the deadline, with better words.
-        limit = asyncio.timeout_at(call.run.deadline + (_GRACE_S if must else 0.0))
+        limit: asyncio.Timeout | None = None
         try:
-            found = await _within(limit, hook(call, *more))
+            work = begin(hook(call, *more))
+            if isinstance(work, Done):
+                found = work.value
+            else:
+                limit = asyncio.timeout_at(call.run.deadline + grace_s)
+                async with limit:
+                    found = await work
         except GatewayError:
             raise
         except TimeoutError as error:
-            if limit.expired():
+            if limit is not None and limit.expired():
                 raise GatewayError("deadline_exceeded", detail=f"{name}: {form}") from None
             raise _failure(name, error) from error
         except _FOREIGN as error:
@@ -47,59 +55,23 @@ def bounded_attempt(name: str, hook: Any) -> Any:  # noqa: ANN401
     """Turn what `before_attempt` raises into an error that nothing tells more about."""
 
     async def run(attempt: AttemptView) -> None:
-        limit = asyncio.timeout_at(attempt.run.deadline)
+        limit: asyncio.Timeout | None = None
         try:
-            await _within(limit, hook(attempt))
+            work = begin(hook(attempt))
+            if not isinstance(work, Done):
+                limit = asyncio.timeout_at(attempt.run.deadline)
+                async with limit:
+                    await work
         except GatewayError:
             raise
         except TimeoutError as error:
-            if limit.expired():
+            if limit is not None and limit.expired():
                 raise GatewayError("deadline_exceeded", detail=f"{name}: before_attempt") from None
             raise _failure(name, error) from error
         except _FOREIGN as error:
             raise _failure(name, error) from error
 
     return run
-
-
-async def _within(limit: asyncio.Timeout, work: Any) -> Any:  # noqa: ANN401
-    """Do some work within a limit; what never waits needs no timer, and most hooks do not."""
-    if type(work) is not CoroutineType:  # any other awaitable
-        async with limit:
-            return await work
-    begun = cast("Coroutine[Any, Any, Any]", work)
-    try:
-        waits_for = begun.send(None)
-    except StopIteration as done:
-        return done.value
-    async with limit:
-        return await _Begun(begun, waits_for)
-
-
-class _Begun:
-    """A coroutine whose first step was taken; awaiting it takes the others."""
-
-    __slots__ = ("_waits_for", "_work")
-
-    def __init__(self, work: Coroutine[Any, Any, Any], waits_for: object) -> None:
-        self._work = work
-        self._waits_for = waits_for
-
-    def __await__(self) -> Generator[object, Any, Any]:
-        work, waits_for = self._work, self._waits_for
-        try:
-            while True:
-                try:
-                    sent = yield waits_for
-                except GeneratorExit:
-                    work.close()
-                    raise
-                except BaseException as error:  # whatever is thrown at it is the work's
-                    waits_for = work.throw(error)
-                else:
-                    waits_for = work.send(sent)
-        except StopIteration as done:
-            return done.value
 
 
 def quiet(name: str, hook: Callable[..., None]) -> Callable[..., None]:

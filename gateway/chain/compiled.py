@@ -1,6 +1,6 @@
 """A chain ready to run: layers folded into one callable, and what they need of answers."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -76,22 +76,28 @@ def _may_fit(pattern: str, name: str) -> bool:
 
 def make_plan(layers: Sequence[Layer], trip: Proceed) -> Plan:
     """Fold layers around the model call, level by level: request, then turn, then model."""
-    handle = trip
+    plain = recorded = trip
     for level in ("model", "turn", "request"):
-        handle = fold(layers, level, handle)
+        plain = fold(layers, level, plain, recorded=False)
+        recorded = fold(layers, level, recorded)
+
+    def handle(call: Call) -> Awaitable[Reply]:
+        return plain(call) if call.run.trace is None else recorded(call)
+
+    at_work = [layer for layer in layers if not layer.middleware.is_joined]
     needs = reduce(Needs.__or__, (layer.middleware.needs for layer in layers), NOTHING)
     return Plan(
         handle,
         needs,
         tuple(
             _Hook(layer)
-            for layer in layers
+            for layer in at_work
             if hasattr(layer.middleware, "before_attempt")
             or hasattr(layer.middleware, "after_attempt")
         ),
         tuple(
             quiet(layer.id, end)
-            for layer in layers
+            for layer in at_work
             if (end := getattr(layer.middleware, "finish", None))
         ),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gateway.chain.border import bounded
 from gateway.chain.hooks import FORMS, Forms, forms
@@ -42,10 +42,15 @@ def tell_inside(layers: Sequence[Layer]) -> None:
         layer.middleware.inside([(each.middleware, each.guard) for each in layers[at + 1 :]])
 
 
-def fold(layers: Sequence[Layer], level: str, inner: Proceed) -> Proceed:
-    """Return the layers of a level around `inner`, the first outermost; `inner` itself without any hook."""
+def fold(layers: Sequence[Layer], level: str, inner: Proceed, *, recorded: bool = True) -> Proceed:
+    """Return the layers of a level around `inner`, the first outermost; `inner` itself without any hook.
+
+    Unless it is `recorded`, no trace of a run is looked for, and layers whose work another one does are left out.
+    """
     for layer in reversed(layers):
-        step = _step(layer, level, inner)
+        if layer.middleware.is_joined and not recorded:
+            continue
+        step = _step(layer, level, inner, recorded=recorded)
         if step is not None:
             inner = _guarded(layer.guard, step, inner)
     return inner
@@ -61,7 +66,7 @@ def _guarded(guard: Guard | None, step: Proceed, inner: Proceed) -> Proceed:
     return choose
 
 
-def _step(layer: Layer, level: str, inner: Proceed) -> Proceed | None:
+def _step(layer: Layer, level: str, inner: Proceed, *, recorded: bool) -> Proceed | None:
     own = forms(layer.middleware, level)
     shadowed = layer.middleware.shadow and not layer.middleware.shadows
     if layer.foreign:
@@ -72,7 +77,7 @@ def _step(layer: Layer, level: str, inner: Proceed) -> Proceed | None:
         step = _shadow(layer.tell, own, inner) if shadowed else _three(layer.id, own, inner)
     else:
         return None
-    return _traced(layer.id, level, step) if layer.log else step
+    return _traced(layer.id, level, step) if layer.log and recorded else step
 
 
 def _wrap(wrap: Callable[[Call, Proceed], Awaitable[Reply]], inner: Proceed) -> Proceed:
@@ -162,10 +167,11 @@ async def _later(
 def _traced(name: str, level: str, step: Proceed) -> Proceed:
     """Note start and end of a layer when somebody records this run."""
 
-    async def traced(call: Call) -> Reply:
+    def traced(call: Call) -> Awaitable[Reply]:
         trace = call.run.trace
-        if trace is None:
-            return await step(call)
+        return step(call) if trace is None else noted(call, trace)
+
+    async def noted(call: Call, trace: list[tuple[Any, ...]]) -> Reply:
         trace.append((level, name, "start", call.iteration, call.trip))
         began = len(trace)
         try:

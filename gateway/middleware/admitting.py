@@ -17,7 +17,6 @@ class Admitting(Middleware):
         super().__init__(options, build)
         self.part = part
         self.admission = Admission((part,), build)
-        self._joined = False
         if build.ports.settler is not None:  # pyright: ignore[reportUnnecessaryComparison]  none when a chain is only checked
             build.ports.settler.watch(build.tenant)
 
@@ -26,26 +25,26 @@ class Admitting(Middleware):
         if not isinstance(inner, Admitting):
             return False
         self.admission = self.admission.plus(inner.part)
-        inner._joined = True  # noqa: SLF001  its own class
+        inner.is_joined = True
         return True
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Admit a call, then make it."""
-        if self._joined:
+        if self.is_joined:
             return await proceed(call)
         return await self.admission.wrap(call, proceed)
 
     async def before_attempt(self, attempt: AttemptView) -> None:
         """Reserve more where a call needs more than is left."""
-        if not self._joined:
+        if not self.is_joined:
             await self.admission.before_attempt(attempt)
 
     def after_attempt(self, attempt: AttemptView, charge: Charge) -> None:
         """Take note of what a call cost."""
-        if not self._joined:
+        if not self.is_joined:
             self.admission.after_attempt(attempt)
 
     def finish(self, run: Run) -> None:
         """Settle with what the run was charged."""
-        if not self._joined:
+        if not self.is_joined:
             self.admission.finish(run)

@@ -124,6 +124,12 @@ class Middleware:
     """Options that the operator alone may set: a request that brings the middleware may not."""
     shadows: ClassVar[bool] = False
     """Whether the class heeds `self.shadow` itself; for others nothing that hooks do in shadow mode counts."""
+    rewrites: bool = True
+    """Whether it may change a call in place; a layer outside that calls on again then passes copies."""
+    isolates: bool = False
+    """Whether the layers inside never change a call that this one was given."""
+    is_joined: bool = False
+    """Whether a layer outside does its work too (see `join`)."""
 
     def __init__(self, options: Any, build: Build) -> None:  # noqa: ANN401  each kind names its own type
         """Build from checked options; raises OptionError."""
@@ -133,7 +139,7 @@ class Middleware:
     def inside(self, layers: "Sequence[tuple[Middleware, Guard | None]]") -> None:
         """Take note of the layers inside, outermost first, each with what decides whether it sees a call.
 
-        Called at load, for a layer that may answer in their place.
+        Called at load, and again for a chain that a request brings layers to; instances may be shared by both.
         """
         del layers
 

@@ -4,20 +4,21 @@ Never for requests whose answer may set something in motion: those with tools.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Annotated, Literal
+from collections.abc import Awaitable, Callable, Container
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
 from gateway.core import clock
-from gateway.core.call import Call
+from gateway.core.begun import Done, begin
+from gateway.core.call import Call, Run
 from gateway.core.endpoint import COUNTED
 from gateway.core.errors import GatewayError
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Reply, Whole
-from gateway.middleware.base import Build, Middleware, Options, Proceed
+from gateway.middleware.again import Again
+from gateway.middleware.base import Build, Options, Proceed
 
-_ACTING = ("tools", "functions")
 HEDGED = "hedged"
 """The outcome of a call that another one of the same request was faster than."""
 _Task = asyncio.Task[Reply | GatewayError]
@@ -40,11 +41,10 @@ class HedgeOptions(Options):
     )
 
 
-class Hedge(Middleware):
+class Hedge(Again):
     """Makes one more call when the first is slow, and answers with whichever sends content first."""
 
     options = HedgeOptions
-    shadows = True
     summary = "Calls a slow model a second time and takes the faster answer."
 
     def __init__(self, options: HedgeOptions, build: Build) -> None:
@@ -59,47 +59,77 @@ class Hedge(Middleware):
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Make the call, and once more when it takes long."""
-        fields = call.original.fields
-        if call.run.endpoint not in COUNTED or fields is None or _acts(fields):
-            return await proceed(call)
-        latency = self._latencies.of(call.model.name, stream=call.run.stream)
+        run, fields = call.run, call.original.fields
+        name = call.model.name
+        if run.endpoint not in COUNTED or fields is None or _acts(fields):
+            return await proceed(call if self.shadow else self.pristine(call))
+        latency = self._latencies.of(name, stream=run.stream)
         after_s = latency.p95_s() if self._after_s is None else self._after_s
         began = clock.monotonic()
-        self._budgets[call.model.name].call(began)
-        if after_s is None:
-            reply = await proceed(call)
-        elif self.shadow:
+        self._budgets[name].call(began)
+        if self.shadow:
             reply = await self._watch(call, proceed, after_s)
+        elif after_s is None:
+            reply = await proceed(self.pristine(call))
         else:
-            reply = await self._race(call, proceed, after_s)
+            begun = begin(proceed(self.pristine(call)))
+            if isinstance(begun, Done):
+                reply = begun.value
+            else:
+                reply = await self._race(call, proceed, begun, after_s)
         latency.observe(clock.monotonic() - began)
         return reply
 
-    async def _race(self, call: Call, proceed: Proceed, after_s: float) -> Reply:
-        """Call on in this task; a second task is only made when the call is slow."""
+    async def _race(
+        self, call: Call, proceed: Proceed, first: Awaitable[Reply], after_s: float
+    ) -> Reply:
+        """Await the first call in this task; another task is only made when the call is slow."""
+
+        def again() -> _Task | None:
+            if not self._may_hedge(call):
+                return None
+            return race.loop.create_task(_arm(proceed, self.pristine(call)))
+
+        race = _Race(call.run, again)
         deadline = call.run.deadline
-        async with asyncio.TaskGroup() as group:
-
-            def again() -> _Task | None:
-                if not self._may_hedge(call):
-                    return None
-                return group.create_task(_arm(proceed, call.copy()))
-
-            race = _Race(call, proceed, again)
-            try:
-                first = await race.first(after_s)
-                reply = await race.end(first)
-            except asyncio.CancelledError:
-                await race.forget()  # the group ends what still runs
+        came: Reply | GatewayError | None = None
+        timer = race.loop.call_later(after_s, race.begin)
+        try:
+            came = await first
+        except GatewayError as error:
+            if race.second is None:
                 raise
-        if race.second is not None:
-            call.run.deadline = deadline  # layers inside both calls may each have moved it
-            outcome = "none" if reply is None else "first" if reply is first else "second"
-            self._count(call, outcome)
+            came = error
+        except BaseException as error:  # the second call must not outlive this one
+            if not race.is_over(error):
+                await race.leave()
+                raise
+        finally:
+            timer.cancel()
+            race.first_ended()
+        if race.second is None:
+            return cast("Reply", came)
+        return await self._end(call, race, came, deadline)
+
+    async def _end(
+        self, call: Call, race: "_Race", came: Reply | GatewayError | None, deadline: float
+    ) -> Reply:
+        """Return the answer that is taken of two calls, or raise what the first one failed with."""
+        try:
+            reply = await race.end(came)
+        except BaseException:
+            await race.leave()
+            raise
+        call.run.deadline = deadline  # layers inside both calls may each have moved it
+        outcome = "none" if reply is None else "first" if reply is came else "second"
+        self._count(call, outcome)
         if reply is not None:
             return reply
-        assert isinstance(first, GatewayError)  # noqa: S101  nothing else ends both
-        raise first
+        fault = race.fault()
+        if fault is not None:
+            raise fault
+        assert isinstance(came, GatewayError)  # noqa: S101  nothing else ends both
+        raise came
 
     def _may_hedge(self, call: Call) -> bool:
         now = clock.monotonic()
@@ -108,8 +138,10 @@ class Hedge(Middleware):
         self._count(call, "budget")
         return False
 
-    async def _watch(self, call: Call, proceed: Proceed, after_s: float) -> Reply:
+    async def _watch(self, call: Call, proceed: Proceed, after_s: float | None) -> Reply:
         """Count when a second call would be made, and make none."""
+        if after_s is None:
+            return await proceed(call)
         tell = self._counter("gateway_shadow_verdicts_total", self.id, "hedge").inc
         timer = asyncio.get_running_loop().call_later(after_s, tell)
         try:
@@ -121,81 +153,98 @@ class Hedge(Middleware):
         self._counter("gateway_hedges_total", self._tenant, call.model.name, outcome).inc()
 
 
-def _acts(fields: Iterable[str]) -> bool:
-    return any(name in fields for name in _ACTING)
+def _acts(fields: Container[str]) -> bool:
+    return "tools" in fields or "functions" in fields
 
 
 class _Race:
     """One call in the task of the request, and perhaps a second one in a task of its own."""
 
-    def __init__(self, call: Call, proceed: Proceed, again: Callable[[], _Task | None]) -> None:
+    __slots__ = ("_again", "_cancelling", "_run", "_taken", "_task", "loop", "second")
+
+    def __init__(self, run: Run, again: Callable[[], _Task | None]) -> None:
+        self.loop = asyncio.get_running_loop()
         self.second: _Task | None = None
-        self._call = call
-        self._proceed = proceed
+        self._run = run
         self._again = again
-        self._loop = asyncio.get_running_loop()
-        self._limit: asyncio.Timeout | None = None
-        self._is_cut = False
+        self._task = asyncio.current_task()
+        self._cancelling: int | None = None
         self._taken: Reply | None = None
 
-    async def first(self, after_s: float) -> Reply | GatewayError | None:
-        """Return what came of the first call; None when the second one answered before it."""
-        timer = self._loop.call_later(after_s, self._begin)
-        try:
-            async with asyncio.timeout(None) as self._limit:
-                self._taken = await self._proceed(self._call.copy())
-            return self._taken
-        except TimeoutError:
-            if not self._is_cut:
-                raise
-            return None
-        except GatewayError as error:
-            return error
-        finally:
-            timer.cancel()
-            self._limit = None
-            if self._is_cut:
-                self._call.run.code = ""
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Call a second time, if that is allowed."""
         self.second = self._again()
         if self.second is not None:
             self.second.add_done_callback(self._answered)
 
     def _answered(self, second: _Task) -> None:
         """End the first call when the second has an answer."""
-        if self._limit is None or _reply_of(second) is None:
+        task = self._task
+        if task is None or _reply_of(second) is None:
             return
-        self._is_cut = True
-        self._call.run.code = HEDGED
-        self._limit.reschedule(self._loop.time())
+        self._cancelling = task.cancelling()
+        self._run.code = HEDGED
+        task.cancel()
+
+    def is_over(self, error: BaseException) -> bool:
+        """Tell whether the first call ended because the second was faster, and for no other reason."""
+        task, before = self._task, self._cancelling
+        if task is None or before is None:
+            return False
+        self._cancelling = None
+        self._run.code = ""
+        return task.uncancel() <= before and isinstance(error, asyncio.CancelledError)
+
+    def first_ended(self) -> None:
+        """Take note that the first call is no longer under way."""
+        task, before = self._task, self._cancelling
+        self._task = None
+        if task is not None and before is not None:  # it ended by itself in the moment it was cut
+            self._cancelling = None
+            self._run.code = ""
+            task.uncancel()
 
     async def end(self, first: Reply | GatewayError | None) -> Reply | None:
         """Return the answer that is taken, with the other call ended; None when there is none."""
         second = self.second
-        if second is None:
-            return None if isinstance(first, GatewayError) else first
+        assert second is not None  # noqa: S101  there was a race
         if first is None or isinstance(first, GatewayError):
             if not second.done():
                 await asyncio.wait([second])
             self._taken = _reply_of(second)
             return self._taken
+        self._taken = first
         if not second.done():
-            run = self._call.run
-            before, run.code = run.code, HEDGED
-            second.cancel()
-            try:
-                await asyncio.wait([second])
-            finally:
-                run.code = before
+            await self._cut(second)
         await _close(_reply_of(second))
         return first
 
-    async def forget(self) -> None:
-        """Give back answers that nobody takes any more."""
-        await _close(self._taken)
-        if self.second is not None:
-            await _close(_reply_of(self.second))
+    def fault(self) -> BaseException | None:
+        """Return what broke the second call, where that was no failure but a fault."""
+        second = self.second
+        return None if second is None or second.cancelled() else second.exception()
+
+    async def _cut(self, second: _Task) -> None:
+        run = self._run
+        before, run.code = run.code, HEDGED
+        second.cancel()
+        try:
+            await asyncio.wait([second])
+        finally:
+            run.code = before
+
+    async def leave(self) -> None:
+        """End both calls and give back their answers: nobody takes them any more."""
+        second = self.second
+        taken, self._taken = self._taken, None
+        try:
+            if second is not None and not second.done():
+                second.cancel()
+                await asyncio.wait([second])
+        finally:
+            await _close(taken)
+            if second is not None and (reply := _reply_of(second)) is not taken:
+                await _close(reply)
 
 
 async def _arm(proceed: Proceed, call: Call) -> Reply | GatewayError:

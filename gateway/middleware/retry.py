@@ -17,7 +17,8 @@ from gateway.core.needs import NOTHING, Needs
 from gateway.core.repeats import Backoff
 from gateway.core.reply import Reply
 from gateway.core.status import TRANSIENT, Status
-from gateway.middleware.base import Build, Middleware, Options, Proceed
+from gateway.middleware.again import Again
+from gateway.middleware.base import Build, Options, Proceed
 
 _log = logging.getLogger("gateway")
 _Status = Annotated[Status, Strict(strict=False)]
@@ -66,11 +67,10 @@ class RetryOptions(Options):
     )
 
 
-class Retry(Middleware):
-    """Repeats a model call. Every try gets its own copy of the call as it came."""
+class Retry(Again):
+    """Repeats a model call. Every try gets the call as it came."""
 
     options = RetryOptions
-    shadows = True
     summary = "Calls the model again after failures that may pass."
 
     def __init__(self, options: RetryOptions, build: Build) -> None:
@@ -78,6 +78,7 @@ class Retry(Middleware):
         self.needs = (
             NOTHING if build.shadow or not options.max_retries else _COMMIT[options.stream_commit]
         )
+        self.isolates = self.needs is not NOTHING
         self._options = options
         self._statuses = frozenset(options.statuses)
         self._max_delay_s = options.max_delay_ms / 1000
@@ -116,7 +117,7 @@ class Retry(Middleware):
         repeats = 0
         while True:
             try:
-                return await proceed(call.copy())
+                return await proceed(self.pristine(call))
             except GatewayError as error:
                 wait_s = self._next_wait_s(call, error, repeats)
                 if wait_s is None:

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.chain.compiled import Chain
 from gateway.chain.hooks import check_hooks
 from gateway.chain.layers import join_layers
-from gateway.chain.onion import Layer
+from gateway.chain.onion import Layer, tell_inside
 from gateway.core import clock, codec
 from gateway.core.call import Call, Run
 from gateway.core.errors import CODES, GatewayError, UpstreamError
@@ -258,6 +258,7 @@ async def running(
             foreign = not kind.__module__.startswith("gateway.middleware.")
             built.append(Layer(build.id, kind.__name__, middleware, foreign=foreign))
         join_layers(built, {layer.id: None for layer in built})
+        tell_inside(built)
         settling = asyncio.get_running_loop().create_task(settler.run())
         try:
             yield Running(Chain(tuple(built), (None,) * len(built), script.trip), script)

@@ -16,7 +16,8 @@ from gateway.core.errors import GatewayError, InputError, StoreError
 from gateway.core.needs import NOTHING, Needs
 from gateway.core.reply import Reply
 from gateway.core.status import TRANSIENT, Status
-from gateway.middleware.base import Build, Middleware, OptionError, Options, Proceed
+from gateway.middleware.again import Again
+from gateway.middleware.base import Build, OptionError, Options, Proceed
 from gateway.middleware.fallback.slow import Pace, in_time
 
 _log = logging.getLogger("gateway")
@@ -109,12 +110,11 @@ class _Target(NamedTuple):
     params: Mapping[str, codec.Raw]
 
 
-class Fallback(Middleware):
+class Fallback(Again):
     """Tries models in turn until one answers. What is off the list ends the cascade."""
 
     options = FallbackOptions
     reserved = frozenset({"beyond_key"})
-    shadows = True
     summary = "Calls other models when one has failed."
 
     def __init__(self, options: FallbackOptions, build: Build) -> None:
@@ -138,8 +138,10 @@ class Fallback(Middleware):
             return await self._watch(call, proceed)
         noted = len(call.run.warnings)
         try:
-            is_last = self._pace is not None and not self._others(call)
-            return await self._try(call.copy(), proceed, is_last=is_last)
+            if self._pace is None:
+                return await proceed(self.pristine(call))
+            is_last = not self._others(call)
+            return await self._try(self.pristine(call), proceed, is_last=is_last)
         except GatewayError as error:
             if not self._moves_on(call, error):
                 raise
