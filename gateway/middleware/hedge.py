@@ -21,7 +21,6 @@ from gateway.middleware.base import Build, Options, Proceed
 
 HEDGED = "hedged"
 """The outcome of a call that another one of the same request was faster than."""
-_Task = asyncio.Task[Reply | GatewayError]
 
 
 class HedgeOptions(Options):
@@ -56,6 +55,7 @@ class Hedge(Again):
         self._counter = build.ports.metrics.counter
         self._budgets = build.ports.repeats.of("hedge")
         self._latencies = build.ports.latencies
+        self._spawn = build.ports.spawn
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Make the call, and once more when it takes long."""
@@ -85,10 +85,10 @@ class Hedge(Again):
     ) -> Reply:
         """Await the first call in this task; another task is only made when the call is slow."""
 
-        def again() -> _Task | None:
-            if not self._may_hedge(call):
+        def again() -> asyncio.Task[None] | None:
+            if self._spawn is None or not self._may_hedge(call):
                 return None
-            return race.loop.create_task(_arm(proceed, self.pristine(call)))
+            return self._spawn(race.answer_with(proceed(self.pristine(call))), HEDGED)
 
         race = _Race(call.run, again)
         deadline = call.run.deadline
@@ -100,10 +100,13 @@ class Hedge(Again):
             if race.second is None:
                 raise
             came = error
-        except BaseException as error:  # the second call must not outlive this one
-            if not race.is_over(error):
+        except asyncio.CancelledError:
+            if not race.is_cut():
                 await race.leave()
                 raise
+        except BaseException:
+            await race.leave()
+            raise
         finally:
             timer.cancel()
             race.first_ended()
@@ -125,9 +128,6 @@ class Hedge(Again):
         self._count(call, outcome)
         if reply is not None:
             return reply
-        fault = race.fault()
-        if fault is not None:
-            raise fault
         assert isinstance(came, GatewayError)  # noqa: S101  nothing else ends both
         raise came
 
@@ -160,15 +160,16 @@ def _acts(fields: Container[str]) -> bool:
 class _Race:
     """One call in the task of the request, and perhaps a second one in a task of its own."""
 
-    __slots__ = ("_again", "_cancelling", "_run", "_taken", "_task", "loop", "second")
+    __slots__ = ("_again", "_answer", "_cancelling", "_run", "_taken", "_task", "loop", "second")
 
-    def __init__(self, run: Run, again: Callable[[], _Task | None]) -> None:
+    def __init__(self, run: Run, again: Callable[[], asyncio.Task[None] | None]) -> None:
         self.loop = asyncio.get_running_loop()
-        self.second: _Task | None = None
+        self.second: asyncio.Task[None] | None = None
         self._run = run
         self._again = again
         self._task = asyncio.current_task()
         self._cancelling: int | None = None
+        self._answer: Reply | GatewayError | None = None
         self._taken: Reply | None = None
 
     def begin(self) -> None:
@@ -177,54 +178,57 @@ class _Race:
         if self.second is not None:
             self.second.add_done_callback(self._answered)
 
-    def _answered(self, second: _Task) -> None:
+    async def answer_with(self, work: Awaitable[Reply]) -> None:
+        """Make the second call; what it fails with does not end the first."""
+        try:
+            self._answer = await work
+        except GatewayError as error:
+            self._answer = error
+
+    def _reply(self) -> Reply | None:
+        """Return what the second call answered; None when it did not."""
+        answer = self._answer
+        return None if isinstance(answer, GatewayError) else answer
+
+    def _answered(self, second: asyncio.Task[None]) -> None:
         """End the first call when the second has an answer."""
+        del second
         task = self._task
-        if task is None or _reply_of(second) is None:
+        if task is None or self._reply() is None:
             return
         self._cancelling = task.cancelling()
         self._run.code = HEDGED
         task.cancel()
 
-    def is_over(self, error: BaseException) -> bool:
-        """Tell whether the first call ended because the second was faster, and for no other reason."""
+    def is_cut(self) -> bool:
+        """Tell whether the first call was cancelled because the second was faster, and for no other reason."""
         task, before = self._task, self._cancelling
         if task is None or before is None:
             return False
         self._cancelling = None
         self._run.code = ""
-        return task.uncancel() <= before and isinstance(error, asyncio.CancelledError)
+        return task.uncancel() <= before
 
     def first_ended(self) -> None:
-        """Take note that the first call is no longer under way."""
-        task, before = self._task, self._cancelling
+        """Take note that the first call is no longer under way; it may have ended in the moment it was cut."""
+        self.is_cut()
         self._task = None
-        if task is not None and before is not None:  # it ended by itself in the moment it was cut
-            self._cancelling = None
-            self._run.code = ""
-            task.uncancel()
 
     async def end(self, first: Reply | GatewayError | None) -> Reply | None:
         """Return the answer that is taken, with the other call ended; None when there is none."""
         second = self.second
-        assert second is not None  # noqa: S101  there was a race
         if first is None or isinstance(first, GatewayError):
-            if not second.done():
+            if second is not None and not second.done():
                 await asyncio.wait([second])
-            self._taken = _reply_of(second)
+            self._taken = self._reply()
             return self._taken
         self._taken = first
-        if not second.done():
+        if second is not None and not second.done():
             await self._cut(second)
-        await _close(_reply_of(second))
+        await _close(self._reply())
         return first
 
-    def fault(self) -> BaseException | None:
-        """Return what broke the second call, where that was no failure but a fault."""
-        second = self.second
-        return None if second is None or second.cancelled() else second.exception()
-
-    async def _cut(self, second: _Task) -> None:
+    async def _cut(self, second: asyncio.Task[None]) -> None:
         run = self._run
         before, run.code = run.code, HEDGED
         second.cancel()
@@ -243,23 +247,8 @@ class _Race:
                 await asyncio.wait([second])
         finally:
             await _close(taken)
-            if second is not None and (reply := _reply_of(second)) is not taken:
+            if (reply := self._reply()) is not taken:
                 await _close(reply)
-
-
-async def _arm(proceed: Proceed, call: Call) -> Reply | GatewayError:
-    """Return what came of one call; an error is a result here, so that it does not end the other call."""
-    try:
-        return await proceed(call)
-    except GatewayError as error:
-        return error
-
-
-def _reply_of(call: _Task) -> Reply | None:
-    if not call.done() or call.cancelled() or call.exception() is not None:
-        return None
-    result = call.result()
-    return None if isinstance(result, GatewayError) else result
 
 
 async def _close(reply: Reply | None) -> None:

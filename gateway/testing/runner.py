@@ -17,6 +17,7 @@ from gateway.core.errors import CODES, GatewayError, UpstreamError
 from gateway.core.reply import BeforeEnd, Headers, Reply, Whole
 from gateway.core.usage import Usage
 from gateway.dialects.registry import DIALECTS
+from gateway.lifecycle.inflight import InFlight
 from gateway.lifecycle.settle import Settler
 from gateway.middleware.base import Build, Middleware
 from gateway.middleware.ports import Ports
@@ -240,7 +241,15 @@ async def running(
     with contextlib.closing(Registry.create()) as registry:
         counters, ledger = MemoryCounters(), MemoryLedger()
         settler = Settler(counters, ledger, at_once=1)
-        ports = Ports(Metrics(registry, VERSION), counters, ledger, settler, cache=MemoryCache())
+        inflight = InFlight()
+        ports = Ports(
+            Metrics(registry, VERSION),
+            counters,
+            ledger,
+            settler,
+            cache=MemoryCache(),
+            spawn=inflight.spawn,
+        )
         built: list[Layer] = []
         for at, (kind, options) in enumerate(layers):
             build = Build(
@@ -259,13 +268,12 @@ async def running(
             built.append(Layer(build.id, kind.__name__, middleware, foreign=foreign))
         join_layers(built, {layer.id: None for layer in built})
         tell_inside(built)
-        settling = asyncio.get_running_loop().create_task(settler.run())
+        inflight.keep(settler.run, "settlement")
         try:
             yield Running(Chain(tuple(built), (None,) * len(built), script.trip), script)
         finally:
             await settler.drain(1.0)
-            settling.cancel()
-            await asyncio.wait({settling})
+            await inflight.stop_background()
 
 
 def run(

@@ -11,6 +11,7 @@ from gateway.core.errors import GatewayError
 from gateway.core.money import Price
 from gateway.core.reply import BeforeEnd, Headers, Reply, Whole
 from gateway.core.usage import Usage
+from gateway.lifecycle.inflight import InFlight
 from gateway.middleware.base import Build, Middleware
 from gateway.middleware.ports import Ports
 from gateway.telemetry.cells import Registry
@@ -113,7 +114,9 @@ class Bench:
 
     def __init__(self) -> None:
         self.registry = Registry.create(None)
-        self.ports = Ports(Metrics(self.registry, "test"), *(cast("Any", None),) * 3)
+        self._inflight = InFlight()
+        metrics, spawn = Metrics(self.registry, "test"), self._inflight.spawn
+        self.ports = Ports(metrics, *(cast("Any", None),) * 3, spawn=spawn)
 
     def build(
         self, *, direct: Inside | None = None, shadow: bool = False, models: tuple[str, ...] = ()
