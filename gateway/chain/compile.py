@@ -8,6 +8,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from gateway.chain.access import grant, narrow
+from gateway.chain.endings import said_of
 from gateway.chain.guarding import breaker_rules, host_of, places_rules
 from gateway.chain.layers import Chains
 from gateway.chain.plan import Account, Door, Key, Model, Principal, Target
@@ -160,6 +161,7 @@ class Compiler:
             supports=None if entry.supports is None else frozenset(entry.supports),
             prefix=prefix,
             suffix=suffix,
+            said=said_of(entry),
         )
 
     def target(self, entry: config_models.Target, accounts: Mapping[str, Account]) -> Target:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.chain.endings import ending_notes, said_of
+from gateway.chain.facts import ModelFacts
 from gateway.chain.hooks import levels_of
 from gateway.chain.layers import check_chains
 from gateway.chain.onion import Layer
@@ -20,7 +22,7 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
     tariffs = tariffs_of(tree)
     return {
         "sources": list(tree.sources),
-        "notes": [*tree.notes, *setting_notes(tree)],
+        "notes": [*tree.notes, *setting_notes(tree), *ending_notes(tree)],
         "providers": {
             name: {
                 "kind": entry.kind,
@@ -40,6 +42,7 @@ def describe(tree: Tree, tenant: str | None = None, model: str | None = None) ->
                         "weight": t.weight,
                         "params": dict(t.params),
                         "usd_per_million": _price(tariffs[t.provider], t.model),
+                        "facts": _facts(tariffs[t.provider], t.model, said_of(entry)),
                     }
                     for t in entry.targets
                 ],
@@ -80,6 +83,19 @@ def _price(tariff: Tariff, served: str) -> dict[str, str] | None:
     return {"input": dollars(price.input), "output": dollars(price.output)}
 
 
+def _facts(tariff: Tariff, served: str, said: ModelFacts) -> dict[str, Any]:
+    """Return what is known of a target, and is not nothing; before a star is filled in what is configured alone."""
+    facts = tariff.facts(served).under(said) if "*" not in served else said
+    found: dict[str, Any] = {
+        "context_tokens": facts.context,
+        "max_output_tokens": facts.output,
+        "input": list(facts.takes),
+        "output": list(facts.gives),
+        "retires": None if facts.ends is None else facts.ends.isoformat(),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
 def _worst_case(model: Model, tariffs: Mapping[str, Tariff]) -> str | None:
     """Return the most that one call of a model can cost, where its limits and all its prices are known."""
     context, answer = model.limits.context_tokens, model.limits.max_output_tokens
@@ -110,6 +126,19 @@ _NEEDS = {
     "complete": "holds a stream back until it is complete",
     "text": "counts the text of streams",
 }
+
+
+def _fact_lines(facts: Mapping[str, Any]) -> list[str]:
+    said = [
+        f"{facts[name]} tokens {words}"
+        for name, words in (("context_tokens", "in all"), ("max_output_tokens", "of the answer"))
+        if name in facts
+    ]
+    said += [f"{words} {_join(facts[name])}" for name, words in _MEDIA if name in facts]
+    return ["; ".join(said)] if said else []
+
+
+_MEDIA = (("input", "takes"), ("output", "gives"))
 
 
 def _layer_line(layer: Mapping[str, Any]) -> str:
@@ -155,6 +184,7 @@ def render(plan: Mapping[str, Any]) -> str:
                 f"  {target['weight']} x {target['provider']}/{target['model']} at {where}, "
                 f"{provider['keys']} key(s){costs}"
             )
+            lines.extend(f"      {line}" for line in _fact_lines(target["facts"]))
             lines.extend(
                 f"      {key} = {value!r} unless the caller says"
                 for key, value in target["params"].items()

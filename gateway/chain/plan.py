@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gateway.chain.compiled import BARE, Chain
+from gateway.chain.facts import NO_FACTS, ModelFacts, together
 from gateway.chain.prices import NO_TARIFF, Tariff
 from gateway.chain.uses import Uses
 from gateway.core import codec
@@ -121,7 +122,7 @@ class Model:
 
     `name` is what metrics and logs show. Limits are tokens, None where unknown; so is `supports`. `prefix` and
     `suffix` stand around a pattern's star. `is_wide`: a target of it serves names that callers choose. `is_spread`:
-    it is served from several accounts.
+    it is served from several accounts. `said`: what the configuration says of it for those who list models.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Model:
     supports: frozenset[str] | None
     prefix: str = ""
     suffix: str = ""
+    said: ModelFacts = NO_FACTS
     is_wide: bool = field(init=False, default=False)
     is_spread: bool = field(init=False, default=False)
 
@@ -162,7 +164,16 @@ class Model:
             self.supports,
             self.prefix,
             self.suffix,
+            self.said,
         )
+
+    def facts(self, asked: str, *, quick: bool = False) -> ModelFacts:
+        """Return what is known of this model by the name that a caller gives it; `quick`: what is found at once."""
+        known: list[ModelFacts] = []
+        for each in self.targets:
+            tariff, served = each.account.tariff, each.served(self, asked)
+            known.append(tariff.known(served) if quick else tariff.facts(served))
+        return together(known).under(self.said)
 
     @property
     def usual_output_tokens(self) -> int | None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gateway.chain.facts import MAKERS, ModelFacts, known_of
 from gateway.config.models import Price as Row
 from gateway.config.patterns import fits
 from gateway.config.schema import Tree
@@ -70,10 +71,18 @@ class Tariff:
         quote = self._known[served] = self._look_up(served, clock.now())
         return quote.price
 
-    def context_tokens(self, served: str) -> int | None:
-        """Return the longest prompt that the bundled table knows of a model; None when it knows none."""
+    def known(self, served: str) -> ModelFacts:
+        """Return what the small table knows of a model, which takes no time."""
+        return known_of(self.kind, self.base_url, served)
+
+    def facts(self, served: str) -> ModelFacts:
+        """Return what both tables know of a model: where others host it, their own number of tokens counts."""
+        known = self.known(served)
         info = _find(self.kind, self.base_url, served)
-        return info.context_window if info is not None else None
+        if info is None:
+            return known
+        bundled = ModelFacts(info.context_window, deprecated=bool(info.deprecated))
+        return bundled.under(known) if self.kind in MAKERS else known.under(bundled)
 
     def _look_up(self, served: str, now: datetime) -> _Quote:
         midnight = datetime.combine(now.date() + _DAY, time(), UTC).timestamp()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gateway.chain import explain
+from gateway.chain.endings import ending_notes
 from gateway.chain.layers import check_chains, known_middleware
 from gateway.chain.pending import PROTECTING
 from gateway.cli.keys import run_keys
@@ -89,7 +90,7 @@ def kind_rules() -> Mapping[str, KindRule]:
 def _check(options: argparse.Namespace) -> int:
     try:
         tree = load_tree(options.path)
-        warnings = check_chains(tree).warnings()
+        warnings = [*check_chains(tree).warnings(), *ending_notes(tree)]
     except ConfigError as error:
         for mistake in error.mistakes:
             print(mistake)

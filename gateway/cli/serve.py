@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gateway import app
+from gateway.chain.endings import ending_notes
 from gateway.chain.layers import check_chains
 from gateway.chain.pending import setting_notes
 from gateway.cli.keys import make_key
@@ -147,7 +148,7 @@ def _notes(tree: Tree) -> Iterator[str]:
     yield from tree.notes
     yield from setting_notes(tree)
     yield from _apart_notes(tree)
-    warnings = list(check_chains(tree).warnings())
+    warnings = [*check_chains(tree).warnings(), *ending_notes(tree)]
     yield from warnings[:_SHOWN_WARNINGS]
     if len(warnings) > _SHOWN_WARNINGS:
         yield f"and {len(warnings) - _SHOWN_WARNINGS} more of these: `gateway check` tells all"

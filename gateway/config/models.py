@@ -7,6 +7,7 @@ from pydantic import Field
 from gateway.config.base import Block, Count, Day, Json, Many, ModelName, Name, Some, Usd
 
 Balance = Literal["weighted", "least_busy", "lowest_latency", "session"]
+Medium = Literal["text", "image", "audio", "video", "file", "embeddings"]
 Fact = Literal[
     "tools", "images", "audio", "documents", "json_schema", "reasoning", "streaming", "system"
 ]
@@ -36,6 +37,13 @@ class Limits(Block):
     max_output_tokens: Count | None = Field(default=None, description="The answer alone.")
 
 
+class Modalities(Block):
+    """What a model is given, and what it answers with."""
+
+    input: Many[Medium] = Field(default=(), description="Nothing written: as the tables know it.")
+    output: Many[Medium] = Field(default=(), description="Nothing written: as the tables know it.")
+
+
 class Model(Block):
     """A name that clients may send, and the targets that serve it."""
 
@@ -46,6 +54,14 @@ class Model(Block):
     limits: Limits = Field(default_factory=Limits, description="Limits of the model.")
     supports: Many[Fact] | None = Field(
         default=None, description="What the model can do; nothing written: unknown, so it is tried."
+    )
+    modalities: Modalities = Field(
+        default_factory=Modalities, description="Told to clients that list models."
+    )
+    retires: Day | None = Field(
+        default=None,
+        description="First day, UTC, on which it is served no more: told to clients that list "
+        "models, and by `gateway check`.",
     )
 
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from gateway.chain.endings import ending_notes
 from gateway.chain.pending import setting_notes
 from gateway.config.diff import changes, needs_restart, pinned
 from gateway.config.errors import ConfigError, Mistake
@@ -162,7 +163,7 @@ class Reloader:
 
 
 def _notes(tree: Tree) -> tuple[str, ...]:
-    return (*tree.notes, *setting_notes(tree))
+    return (*tree.notes, *setting_notes(tree), *ending_notes(tree))
 
 
 def _told(outcome: Outcome, took_s: float) -> Outcome:

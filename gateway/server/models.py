@@ -1,10 +1,14 @@
-"""The models that a caller may use, in the shape that clients list them."""
+"""The models that a caller may use, in the shape that clients list them.
+
+Of names behind patterns lists tell only what is found at once: there may be thousands. Each by itself tells all.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
+from gateway.chain.facts import ModelFacts, moment
 from gateway.chain.plan import Model, Principal
 from gateway.chain.snapshot import resolve
 from gateway.core import codec
@@ -17,7 +21,9 @@ _MOST_ROWS = 1000
 def list_models(principal: Principal, behind: Mapping[str, Model], loaded_at: int) -> bytes:
     """Render all models of a caller by name; `behind` are the names that its patterns stand for."""
     named = {**behind, **principal.models}
-    rows = [_row(name, model, loaded_at) for name, model in sorted(named.items())]
+    rows = [
+        _row(name, model, loaded_at, quick=name in behind) for name, model in sorted(named.items())
+    ]
     return codec.encode({"object": "list", "data": rows})
 
 
@@ -36,7 +42,9 @@ def list_for_messages(
     left = [(name, model) for name, model in named if after is None or name > after]
     limit = asked.get("limit", "")
     most = max(1, min(int(limit), _MOST_ROWS)) if limit.isdecimal() else _MOST_ROWS
-    rows = [_messages_row(name, model, loaded_at) for name, model in left[:most]]
+    rows = [
+        _messages_row(name, model, loaded_at, quick=name in behind) for name, model in left[:most]
+    ]
     ends = {"first_id": rows[0]["id"], "last_id": rows[-1]["id"]} if rows else {}
     page = {"data": rows, "has_more": len(left) > most, "first_id": None, "last_id": None, **ends}
     return codec.encode(page)
@@ -47,49 +55,63 @@ def get_for_messages(principal: Principal, name: str, loaded_at: int) -> bytes:
     return codec.encode(_messages_row(name, resolve(principal, name), loaded_at))
 
 
-def _messages_row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
+def _messages_row(
+    name: str, model: Model, loaded_at: int, *, quick: bool = False
+) -> dict[str, Any]:
     created = datetime.fromtimestamp(loaded_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    row: dict[str, Any] = {
+    known = model.facts(name, quick=quick)
+    return {
         "type": "model",
         "id": name,
         "display_name": name,
         "created_at": created,
+        "max_input_tokens": known.context,
+        "max_tokens": known.output,
+        "lifecycle": known.lifecycle,
+        "deprecated_at": None,
+        "retires_at": None if known.ends is None else moment(known.ends),
+        **_extras(name, model, known, quick=quick),
     }
-    facts = _facts(model)
-    limits = {
-        "max_input_tokens": facts.get("context_length"),
-        "max_tokens": facts.get("max_output_tokens"),
+
+
+def _row(name: str, model: Model, loaded_at: int, *, quick: bool = False) -> dict[str, Any]:
+    known = model.facts(name, quick=quick)
+    return {
+        "id": name,
+        "object": "model",
+        "created": loaded_at,
+        "owned_by": _OWNER,
+        "shutdown_date": None if known.ends is None else known.ends.isoformat(),
+        **({} if known.lifecycle == "active" else {"lifecycle": known.lifecycle}),
+        **_extras(name, model, known, quick=quick),
     }
-    return row | limits | facts
 
 
-def _row(name: str, model: Model, loaded_at: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": name, "object": "model", "created": loaded_at, "owned_by": _OWNER}
-    return row | _facts(model)
+def _extras(name: str, model: Model, known: ModelFacts, *, quick: bool) -> dict[str, Any]:
+    """Return what both shapes tell besides, as far as it is known."""
+    found: dict[str, Any] = {
+        "context_length": known.context,
+        "max_output_tokens": known.output,
+        "input_modalities": list(known.takes),
+        "output_modalities": list(known.gives),
+        "pricing": None if quick else _pricing(name, model),
+        "supports": sorted(model.supports or ()),
+    }
+    return {key: value for key, value in found.items() if value}
 
 
-def _facts(model: Model) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    target = model.targets[0] if model.targets else None
-    context = model.context_tokens
-    if target is not None and "*" not in target.model:
-        tariff = target.account.tariff
-        context = tariff.context_tokens(target.model) if context is None else context
-        price = tariff.price(target.model)
-        if price is not None:
-            named = {
-                "input": price.input,
-                "output": price.output,
-                "cache_read": price.cache_read,
-                "cache_write": price.cache_write,
-            }
-            facts["pricing"] = {
-                name: dollars(micro) for name, micro in named.items() if micro is not None
-            }
-    if context is not None:
-        facts["context_length"] = context
-    if model.max_output_tokens is not None:
-        facts["max_output_tokens"] = model.max_output_tokens
-    if model.supports:
-        facts["supports"] = sorted(model.supports)
-    return facts
+def _pricing(name: str, model: Model) -> dict[str, str] | None:
+    """Return US dollars per million tokens at the first target, where its price is known."""
+    if not model.targets:
+        return None
+    first = model.targets[0]
+    price = first.account.tariff.price(first.served(model, name))
+    if price is None:
+        return None
+    named = {
+        "input": price.input,
+        "output": price.output,
+        "cache_read": price.cache_read,
+        "cache_write": price.cache_write,
+    }
+    return {key: dollars(micro) for key, micro in named.items() if micro is not None}

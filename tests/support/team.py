@@ -21,7 +21,7 @@ def configuration(database: str = "memory") -> dict[str, Any]:
         },
         "models": {
             "echo": {"targets": [{"provider": "echo", "model": "echo"}]},
-            "far": {"targets": [{"provider": "far", "model": "gpt-4o-mini", "weight": 3}]},
+            "far": {"targets": [{"provider": "far", "model": "gpt-6-luna", "weight": 3}]},
         },
         "tenants": {
             "team": {"keys": [{"id": "own", "secret": KEY}], "models": ["echo", "far"]},

@@ -95,6 +95,19 @@ def test_check_warns_of_what_is_likely_not_meant(tmp_path: Path) -> None:
         assert "budget does nothing: give it limits" in line
 
 
+def test_check_warns_of_models_that_their_provider_will_not_serve(tmp_path: Path) -> None:
+    config = configuration()
+    config["models"]["far"]["retires"] = "2020-01-01"
+
+    done = run_cli("check", written(tmp_path, config), folder=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "warning: models.far: far/gpt-6-luna is served no more since 2020-01-01",
+        "no mistakes",
+    ]
+
+
 def test_serve_tells_at_its_start_what_is_likely_not_meant(tmp_path: Path) -> None:
     config: dict[str, Any] = {**configuration(), "defaults": {"chain": [{"budget": {}}]}}
 
@@ -161,7 +174,7 @@ def test_explain_tells_the_plan_and_no_secret(tmp_path: Path) -> None:
     data = run_cli("explain", path, "--json", folder=tmp_path)
 
     assert text.returncode == data.returncode == 0
-    assert "3 x far/gpt-4o-mini" in text.stdout
+    assert "3 x far/gpt-6-luna" in text.stdout
     plan = json.loads(data.stdout)
     assert plan["models"]["far"]["targets"][0]["weight"] == 3
     assert plan["tenants"]["team"]["models"] == ["echo", "far"]
