@@ -2,7 +2,9 @@
 
 import pytest
 
+from gateway.middleware.semantic_cache.words import verifier
 from gateway.middleware.semantic_cache.words.frame import substituted
+from gateway.middleware.semantic_cache.words.signature import signature
 from gateway.middleware.semantic_cache.words.tier import is_formal, tier_key
 
 OTHER = [
@@ -75,11 +77,21 @@ def test_guards_refuse_one_thing_in_the_place_of_another(one: str, other: str) -
     assert substituted(other, one)
 
 
+@pytest.mark.parametrize(("one", "other"), OTHER)
+@pytest.mark.parametrize("similarity", [verifier.NO_COSINE, 0.95, 0.999])
+def test_the_learned_verifier_behind_the_guards_serves_none_of_them(
+    one: str, other: str, similarity: float
+) -> None:
+    assert not verifier.serves(signature(one), signature(other), similarity)
+    assert not verifier.serves(signature(other), signature(one), similarity)
+
+
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_harmless_rewordings_are_served(one: str, other: str) -> None:
     assert tier_key(one)
     assert tier_key(one) == tier_key(other)
     assert not substituted(one, other)
+    assert verifier.serves(signature(one), signature(other), 0.97)
 
 
 @pytest.mark.parametrize(("one", "other"), MORE)

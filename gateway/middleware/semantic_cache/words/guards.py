@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Final
 
+from gateway.middleware.semantic_cache.words.form import differs
 from gateway.middleware.semantic_cache.words.lexicon import FUNCTION, words
 from gateway.middleware.semantic_cache.words.opposites import opposed, same_class
 from gateway.middleware.semantic_cache.words.reading import LONGEST
@@ -22,6 +23,7 @@ REASONS: Final = (
     "opposite",
     "scope",
     "name",
+    "form",
 )
 _TURNS: Final = frozenset(
     {("more", "less"), ("less", "more"), ("most", "least"), ("least", "most")}
@@ -31,9 +33,16 @@ _ENDS: Final = words("from to into")
 
 def veto(a: Signature, b: Signature) -> str:
     """Return why one answer cannot serve both texts, or "" where nothing forbids it; the same either way round."""
-    if a.key and a.key == b.key:
-        return ""
-    return _forms(a, b) or _grammar(a, b) or _meaning(a, b)
+    is_equal = bool(a.key) and a.key == b.key
+    reason = _forms(a, b) if not is_equal else "number" if _numbers_moved(a, b) else ""
+    if not reason and differs(a.form, b.form):
+        return "form"
+    return reason or ("" if is_equal else _grammar(a, b) or _meaning(a, b))
+
+
+def _numbers_moved(a: Signature, b: Signature) -> bool:
+    """Tell whether the same numbers stand in another order."""
+    return a.numbers != b.numbers and sorted(a.numbers) == sorted(b.numbers)
 
 
 def _forms(a: Signature, b: Signature) -> str:

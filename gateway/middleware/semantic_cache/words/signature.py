@@ -7,6 +7,7 @@ from gateway.core import codec
 from gateway.middleware.semantic_cache.words import reading
 from gateway.middleware.semantic_cache.words.amounts import DAYS, MONEY, MONTHS, RELATIVE, settle
 from gateway.middleware.semantic_cache.words.canonical import canonical_key
+from gateway.middleware.semantic_cache.words.form import Form, form_of
 from gateway.middleware.semantic_cache.words.lexicon import (
     ARTICLES,
     FILLERS,
@@ -21,7 +22,7 @@ from gateway.middleware.semantic_cache.words.lexicon import (
 from gateway.middleware.semantic_cache.words.stems import stem
 from gateway.middleware.semantic_cache.words.synonyms import merge_phrases, shared_word
 
-VERSION: Final = 1
+VERSION: Final = 2
 _NUMBER: Final = re.compile(r"^[-#]?\d|^date-")
 _MEASURES: Final = words(
     "percent % day week month year hour minute second mile kilometer meter centimeter inch foot yard pound"
@@ -58,11 +59,12 @@ class Signature(codec.Struct, frozen=True, array_like=True):
     asks: tuple[str, ...]
     length: int
     key: str
+    form: Form
 
 
 def signature(text: str) -> Signature:
     """Read a text once; of a text beyond the longest that is reworded only its length is told."""
-    whole = len(text)
+    whole, form = len(text), form_of(text[: reading.LONGEST])
     text = reading.settle_text(text[: reading.LONGEST])
     language = reading.language_of(text)
     code = tuple(sorted(reading.code_parts(text))) if reading.has_code(text) else ()
@@ -79,7 +81,7 @@ def signature(text: str) -> Signature:
         names += _names(lower, raws)
         quoted += [word for word in lower if word[0] == '"']
         row += settle(lower)
-    return _signed(text, whole, row, (language, tuple(names), tuple(quoted), code))
+    return _signed(text, whole, row, (language, tuple(names), tuple(quoted), code), form)
 
 
 def _names(lower: list[str], raws: list[str]) -> list[str]:
@@ -98,7 +100,11 @@ def _names(lower: list[str], raws: list[str]) -> list[str]:
 
 
 def _signed(
-    text: str, length: int, row: list[str], parts: tuple[str, _Words, _Words, _Words]
+    text: str,
+    length: int,
+    row: list[str],
+    parts: tuple[str, _Words, _Words, _Words],
+    form: Form,
 ) -> Signature:
     stems = [
         stem(word)[0] if word.isalpha() else word for word in row if word not in _SAYING_NOTHING
@@ -127,6 +133,7 @@ def _signed(
         asks=tuple(word for word in merged if word in WH),
         length=length,
         key=canonical_key(text) if length <= reading.LONGEST else "",
+        form=form,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from gateway.middleware.semantic_cache.words import acts, reading, turns
 from gateway.middleware.semantic_cache.words.amounts import settle
 from gateway.middleware.semantic_cache.words.canonical import canonical_key
+from gateway.middleware.semantic_cache.words.form import is_about_form
 from gateway.middleware.semantic_cache.words.lexicon import BE_PAST, FUNCTION, MODALS, words
 from gateway.middleware.semantic_cache.words.stems import stem
 from gateway.middleware.semantic_cache.words.synonyms import shared_word
@@ -20,20 +21,6 @@ _SIGN: Final = re.compile(
     r"|\b(?![aAIiu]\b)[^\W\d_]\b"
 )
 """Any sign that is no plain mark behind a word, digits beside letters, and letters that stand alone."""
-_ABOUT_FORM: Final = re.compile(
-    r"\b(?:translat\w*|spell\w*|misspel\w*|gramma\w*|grammer|correct\w*|fix\w*|rewrit\w*|rewrote|reword\w*"
-    r"|rephras\w*|paraphras\w*|summari[sz]\w*|summary|letters?|words?|wording|characters?|sentences?|plurals?|singular"
-    r"|tenses?|pronounc\w*|pronunciation|repeat\w*|say|says|said|saying|writ(?:e|es|ing|ten)|wrote"
-    r"|defin(?:e|es|ed|ing)"
-    r"|definitions?|count\w*|how many|mean|means|meant|meanings?|synonyms?|antonyms?|rhym\w*|verbs?|nouns?"
-    r"|adjectives?"
-    r"|adverbs?|pronouns?|vowels?|consonants?|syllables?|prefix\w*|suffix\w*|phras\w*|paragraphs?|text|texts|string"
-    r"|strings|quot\w*|punctuat\w*|commas?|apostrophes?|typos?|capitali[sz]\w*|upper ?case|lower ?case|anagrams?"
-    r"|palindromes?|edit|proofread\w*|conjugat\w*|comput(?:e|es|ing)|calculat\w*|evaluat\w*|simplif\w*|solv\w*"
-    r"|differentiat\w*|integrat\w*|functions?|variables?|expressions?|equations?|formulas?|regex\w*"
-    r"|(?:in|to|into|from) (?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese"
-    r"|mandarin|japanese|korean|arabic|hindi|turkish|swedish|norwegian|danish|finnish|greek|latin|hebrew|czech|ukrainian))\b"
-)
 _LOGIC: Final = re.compile(
     r"\b(?:if|then|not|cannot|\w+n['\u2019]t|or|nor|xor|neither|either|unless|until|than|before|after|implies|versus"
     r"|vs|minus|divided|subtract\w*|respectively)\b|\bfrom\b.*\bto\b|\bto\b.*\bfrom\b"
@@ -47,7 +34,7 @@ _HAS_TENSE: Final = _PAST | MODALS
 
 def is_formal(text: str) -> bool:
     """Tell whether a text is about language or form, or holds operators or code: each character of it may count."""
-    return bool(_SIGN.search(_APOSTROPHE.sub("", text)) or _ABOUT_FORM.search(text.lower()))
+    return bool(_SIGN.search(_APOSTROPHE.sub("", text))) or is_about_form(text)
 
 
 def tier_key(text: str) -> str:
