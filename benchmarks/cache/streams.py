@@ -21,8 +21,8 @@ from benchmarks.cache.embedders import Vectors, embedded
 from gateway.core.caching import Entry, Found, Pool
 from gateway.middleware.semantic_cache.online.features import FLOOR, NEAREST, features_of
 from gateway.middleware.semantic_cache.online.pool import PoolModel
-from gateway.middleware.semantic_cache.words.canonical import canonical_key
 from gateway.middleware.semantic_cache.words.signature import Signature, signature
+from gateway.middleware.semantic_cache.words.tier import tier_key
 
 ALPHAS = (0.01, 0.02, 0.03)
 THRESHOLDS = (0.8, 0.9, 0.95)
@@ -86,7 +86,7 @@ def read(name: str, rows: list[tuple[str, str]]) -> Stream:
     answers, prompts = [row[0] for row in rows], [row[1] for row in rows]
     near, similar = _neighbours(embedded(prompts))
     signatures = {prompt: signature(prompt) for prompt in prompts}
-    forms = [canonical_key(prompt) for prompt in prompts]
+    forms = [tier_key(prompt) for prompt in prompts]
     return Stream(name, prompts, answers, near, similar, signatures, forms)
 
 
