@@ -71,7 +71,7 @@ class Target:
     """A provider's model that can serve a configured model. `model` may hold one star (wildcards).
 
     `params` are defaults of this target; where requests to it are translated, `common` are those that every format
-    has, `own` those that go into its body as they are.
+    has, `own` those that go into its body as they are. `known` is what tables say of its model.
     """
 
     account: Account
@@ -82,9 +82,12 @@ class Target:
     label: bytes
     common: Mapping[str, Any] = field(init=False, repr=False)
     own: codec.Fields = field(init=False, repr=False)
+    known: ModelFacts = field(init=False, repr=False, default=NO_FACTS)
 
     def __post_init__(self) -> None:
-        """Tell defaults in common names from those in the target's own."""
+        """Tell defaults in common names from those in the target's own, and look its model up."""
+        if "*" not in self.model:
+            object.__setattr__(self, "known", self.account.tariff.known(self.model))
         common, own = split_params(self.params)
         object.__setattr__(self, "common", common)
         object.__setattr__(self, "own", own)
@@ -122,7 +125,8 @@ class Model:
 
     `name` is what metrics and logs show. Limits are tokens, None where unknown; so is `supports`. `prefix` and
     `suffix` stand around a pattern's star. `is_wide`: a target of it serves names that callers choose. `is_spread`:
-    it is served from several accounts. `said`: what the configuration says of it for those who list models.
+    it is served from several accounts. `is_uneven`: its targets may take different things. `said`: what the
+    configuration says of it for those who list models.
     """
 
     name: str
@@ -136,12 +140,14 @@ class Model:
     said: ModelFacts = NO_FACTS
     is_wide: bool = field(init=False, default=False)
     is_spread: bool = field(init=False, default=False)
+    is_uneven: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Work out what every call would ask for."""
         object.__setattr__(self, "is_wide", any("*" in each.model for each in self.targets))
         accounts = {each.account.name for each in self.targets}
         object.__setattr__(self, "is_spread", len(accounts) > 1)
+        object.__setattr__(self, "is_uneven", len({each.known[:3] for each in self.targets}) > 1)
 
     @property
     def has_facts(self) -> bool:

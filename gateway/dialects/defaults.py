@@ -1,10 +1,11 @@
-"""Defaults of a target in common names, for prompts whose caller said nothing, whatever its format calls them."""
+"""Defaults and limits of a target in common names, whatever the caller's format calls them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import Prompt, Reasoning, Sampling
+from gateway.dialects.losses import Notes
 
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _SAMPLING = frozenset(Sampling.__struct_fields__) - {"stop"}
@@ -37,3 +38,11 @@ def with_defaults(prompt: Prompt, common: Mapping[str, Any]) -> Prompt:
     if isinstance(effort, str) and prompt.reasoning is None:
         changes["reasoning"] = Reasoning(effort=effort)
     return codec.replace(prompt, **changes) if changes else prompt
+
+
+def within(prompt: Prompt, most: int | None, notes: Notes) -> Prompt:
+    """Return a prompt that asks for no longer answer than its target can give; None: not known (K33)."""
+    if most is None or prompt.max_tokens is None or prompt.max_tokens <= most:
+        return prompt
+    notes.lost("value_changed", "max_tokens")
+    return codec.replace(prompt, max_tokens=most)

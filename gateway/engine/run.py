@@ -23,11 +23,11 @@ from gateway.engine import translating
 from gateway.engine.accounting import Accounting, Nowhere
 from gateway.engine.admit import Barred, admit, enter, rather, wait_for_room
 from gateway.engine.attempt import Attempt
-from gateway.engine.fit import require_fit
+from gateway.engine.fit import in_order, require_fit
 from gateway.engine.listing import Listing
 from gateway.engine.outgoing import Original, Outgoing
 from gateway.engine.refusal import Refusal, refuse, refuse_in_stream
-from gateway.engine.select import order_targets, usable_keys
+from gateway.engine.select import usable_keys
 from gateway.engine.stream import ByteStream, EventStream, answer_length, counted_input
 from gateway.engine.wishes import wanted_wait
 from gateway.telemetry.metrics import AttemptCells, Metrics
@@ -70,7 +70,7 @@ class Engine:
         failure: UpstreamError | None = None
         unfit: InputError | None = None
         targets = model.targets
-        for target in targets if len(targets) == 1 else order_targets(model, run):
+        for target in targets if len(targets) == 1 else in_order(model, run, original.fields):
             row = target.account.row
             if run.endpoint not in row.offers:
                 continue

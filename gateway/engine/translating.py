@@ -15,7 +15,7 @@ from gateway.core.message import Image, Prompt
 from gateway.core.ports import OpaqueStore
 from gateway.dialects.base import Dialect
 from gateway.dialects.counting import COUNTERS, CountTranslation
-from gateway.dialects.defaults import with_defaults
+from gateway.dialects.defaults import with_defaults, within
 from gateway.dialects.embedding_registry import EMBEDDINGS
 from gateway.dialects.embedding_translation import write_embedding
 from gateway.dialects.fit.media import urls_to_fetch, with_fetched
@@ -141,6 +141,8 @@ def _read(
     """Read a request; return it with the ids of what was sealed for this target and is to be put back."""
     caller = CALLERS[cast("Dialect", run.dialect).name]
     prompt = with_defaults(caller.read_request(original.fields, notes), target.common)
+    if prompt.max_tokens is not None and facts.max_output_tokens is None:
+        prompt = within(prompt, target.account.tariff.known(facts.model).output, notes)
     if facts.stream != prompt.stream:
         prompt = codec.replace(prompt, stream=facts.stream)
     betas = WIRES[wire].betas
