@@ -113,6 +113,7 @@ class Refusal(codec.Struct, frozen=True):
     """The model's words when it refuses."""
 
     text: str
+    extra: Bag = NO_BAG
 
 
 class Opaque(codec.Struct, frozen=True):
@@ -231,7 +232,8 @@ class Prompt(codec.Struct, frozen=True):
     """One request for an answer. `origin` is the dialect that it was read from; `model` is left to the gateway.
 
     `max_tokens`: of the answer. `parallel`: whether several tools may be called at once. `user` is the caller's own
-    id for who asks. `extra` holds the top-level fields that only `origin` knows.
+    id for who asks. `extra` holds the top-level fields that only `origin` knows, `strays` the unknown members of
+    objects in the others, by name.
     """
 
     origin: str
@@ -252,3 +254,4 @@ class Prompt(codec.Struct, frozen=True):
     store: bool | None = None
     cache_key: str = ""
     extra: Bag = NO_BAG
+    strays: Bag = NO_BAG

@@ -17,9 +17,9 @@ from typing import (
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
-_WRAPPERS = (Required, NotRequired, Annotated)
-_UNIONS = (Union, types.UnionType)
-_LISTS = (list, Iterable, Sequence, set, tuple)
+WRAPPERS = (Required, NotRequired, Annotated)
+UNIONS = (Union, types.UnionType)
+LISTS = (list, Iterable, Sequence, set, tuple)
 
 
 def leaves(kind: Any, word: str, around: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -27,9 +27,9 @@ def leaves(kind: Any, word: str, around: tuple[Any, ...] = ()) -> Iterator[tuple
     origin = get_origin(kind)
     if kind is str or kind is object or kind is Any:
         yield "", word
-    elif origin in _WRAPPERS:
+    elif origin in WRAPPERS:
         yield from leaves(get_args(kind)[0], word, around)
-    elif origin in _UNIONS:
+    elif origin in UNIONS:
         for each in get_args(kind):
             yield from leaves(each, word, around)
     elif _is_list(origin):
@@ -38,8 +38,8 @@ def leaves(kind: Any, word: str, around: tuple[Any, ...] = ()) -> Iterator[tuple
     elif origin in {dict, Mapping}:
         for path, value in leaves(get_args(kind)[1], word, around):
             yield f".*{path}", {"any": value}
-    elif _is_object(kind) and around.count(kind) < 1:
-        fields = _fields(kind)
+    elif is_object(kind) and around.count(kind) < 1:
+        fields = fields_of(kind)
         base = {name: _least(each) for name, (each, needed) in fields.items() if needed}
         for name, (each, _) in fields.items():
             for path, value in leaves(each, word, (*around, kind)):
@@ -47,14 +47,16 @@ def leaves(kind: Any, word: str, around: tuple[Any, ...] = ()) -> Iterator[tuple
 
 
 def _is_list(origin: Any) -> bool:
-    return origin in _LISTS
+    return origin in LISTS
 
 
-def _is_object(kind: Any) -> bool:
+def is_object(kind: Any) -> bool:
+    """Tell whether a type is that of an object with members of its own."""
     return is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, BaseModel))
 
 
-def _fields(kind: Any) -> Mapping[str, tuple[Any, bool]]:
+def fields_of(kind: Any) -> Mapping[str, tuple[Any, bool]]:
+    """Return the members of a type by their names: their types, and whether each must be there."""
     if is_typeddict(kind):
         hints = get_type_hints(kind, include_extras=True)
         return {name: (each, name in kind.__required_keys__) for name, each in hints.items()}
@@ -69,15 +71,15 @@ def _least(kind: Any) -> Any:
     origin = get_origin(kind)
     if origin is Literal:
         return get_args(kind)[0]
-    if origin in _WRAPPERS:
+    if origin in WRAPPERS:
         return _least(get_args(kind)[0])
-    if origin in _UNIONS:
+    if origin in UNIONS:
         kinds = get_args(kind)
         return None if type(None) in kinds else _least(kinds[0])
     if _is_list(origin):
         return []
     if origin in {dict, Mapping}:
         return {}
-    if _is_object(kind):
-        return {name: _least(each) for name, (each, needed) in _fields(kind).items() if needed}
+    if is_object(kind):
+        return {name: _least(each) for name, (each, needed) in fields_of(kind).items() if needed}
     return {str: "", int: 0, float: 0.0, bool: False}.get(kind)

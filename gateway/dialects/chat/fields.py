@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from gateway.core.errors import InputError
-from gateway.core.message import NO_BAG, Bag, CacheMark
+from gateway.core.message import CacheMark
+from gateway.dialects.within import Shape
 
 Json = Mapping[str, Any]
 _MOST_TOKENS = 1 << 53
@@ -79,13 +80,6 @@ def maybe_count(value: object, at: str, least: int = 0) -> int | None:
     return int(number)
 
 
-def rest_of(fields: Json, known: frozenset[str]) -> Bag:
-    """Return the members that have no place in the neutral form, null left out."""
-    if fields.keys() <= known:
-        return NO_BAG
-    return {k: v for k, v in fields.items() if k not in known and v is not None} or NO_BAG
-
-
 def mark_of(fields: Json, at: str) -> CacheMark | None:
     """Return the cache marker of a part, message or tool: `cache_control`, or OpenAI's own breakpoint."""
     for name in ("cache_control", "prompt_cache_breakpoint"):
@@ -96,5 +90,6 @@ def mark_of(fields: Json, at: str) -> CacheMark | None:
     return None
 
 
-MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+MARK = Shape("type", "ttl")
+MARKS = {"cache_control": MARK, "prompt_cache_breakpoint": Shape("type", "ttl", "mode")}
 """Where a marker may stand in a part."""

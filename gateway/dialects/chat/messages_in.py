@@ -1,12 +1,13 @@
 """A history, as callers write it, read into messages (K32, K33)."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.core.message import (
     Audio,
+    Bag,
     Message,
     Part,
     Refusal,
@@ -18,39 +19,58 @@ from gateway.core.message import (
 )
 from gateway.dialects.chat.citations import citations_of
 from gateway.dialects.chat.fields import (
+    MARK,
     Json,
     a_list,
     a_name,
     an_object,
     mark_of,
     maybe_text,
-    rest_of,
     wrong,
 )
 from gateway.dialects.chat.parts_in import content_of, marked
-from gateway.dialects.chat.reasoning import thinking_blocks, thinking_of, told_together, with_plain
-from gateway.dialects.chat.seal import seal_of
+from gateway.dialects.chat.reasoning import (
+    BLOCK,
+    ENTRY,
+    block_of,
+    entry_of,
+    thinking_blocks,
+    thinking_of,
+    told_together,
+    with_plain,
+)
+from gateway.dialects.chat.seal import SEALS, seal_of
+from gateway.dialects.within import Shape, rest_of
 
 _TEXTS = frozenset({"text"})
 _USER = frozenset({"text", "image_url", "input_audio", "file", "video_url", "document_url"})
 _ASSISTANT = frozenset({"text", "refusal", "thinking"})
 _RESULT = frozenset({"text", "image_url", "file", "document_url"})
-_COMMON = frozenset({"role", "content", "name", "cache_control"})
-_KNOWN_ASSISTANT = _COMMON | {
+_COMMON = ("role", "content", "name")
+_SPOKEN = Shape(*_COMMON, cache_control=MARK)
+_RETURNED = Shape(*_COMMON, "tool_call_id", cache_control=MARK)
+_MODEL = Shape(
+    *_COMMON,
     "annotations",
-    "audio",
-    "function_call",
     "prefix",
     "reasoning",
     "reasoning_content",
-    "reasoning_details",
     "refusal",
-    "thinking_blocks",
     "tool_calls",
-}
-_KNOWN_RESULT = _COMMON | {"tool_call_id"}
-_KNOWN_CALL = frozenset(
-    {"id", "type", "index", "function", "custom", "extra_content", "cache_control"}
+    audio=Shape("id", "data", "expires_at", "transcript"),
+    cache_control=MARK,
+    function_call=Shape("name", "arguments"),
+    reasoning_details=ENTRY,
+    thinking_blocks=BLOCK,
+)
+_CALL = Shape(
+    "id",
+    "type",
+    "index",
+    cache_control=MARK,
+    custom=Shape("name", "input"),
+    extra_content=SEALS,
+    function=Shape("name", "arguments"),
 )
 
 
@@ -120,7 +140,7 @@ class _Reader:
             parts.append(
                 self._legacy_call(an_object(legacy, f"{at}.function_call"), f"{at}.function_call")
             )
-        extra = rest_of(message, _KNOWN_ASSISTANT)
+        extra = _rest_of_model(message)
         self.found.append(Message("assistant", tuple(parts), _name(message, at), extra))
 
     def _call(self, call: Json, at: str) -> ToolCall:
@@ -141,7 +161,7 @@ class _Reader:
             signature=signature,
             maker=maker,
             cache=mark_of(call, at),
-            extra=rest_of(call, _KNOWN_CALL),
+            extra=rest_of(call, _CALL),
         )
 
     def _legacy_call(self, call: Json, at: str) -> ToolCall:
@@ -173,7 +193,7 @@ class _Reader:
                 name=name,
                 custom=known in self._custom,
                 cache=mark_of(message, at),
-                extra=rest_of(message, _KNOWN_RESULT),
+                extra=rest_of(message, _RETURNED),
             )
         )
 
@@ -205,7 +225,26 @@ def _name(message: Json, at: str) -> str:
 
 
 def _rest(message: Json) -> Json:
-    return rest_of(message, _COMMON)
+    return rest_of(message, _SPOKEN)
+
+
+def _rest_of_model(message: Json) -> Bag:
+    """Return what nobody knows of a message of the model: members, and what stands in lists of known members."""
+    rest = rest_of(message, _MODEL)
+    unread = dict(_unread(message))
+    return {**rest, **unread} if unread else rest
+
+
+def _unread(message: Json) -> Iterator[tuple[str, object]]:
+    noted = message.get("annotations")
+    cited = citations_of(noted) if message.get("content") else ()
+    if noted and not (isinstance(noted, list) and len(cited) == len(cast("list[object]", noted))):
+        yield "annotations", noted
+    for name, read in (("reasoning_details", entry_of), ("thinking_blocks", block_of)):
+        for at, item in enumerate(message.get(name) or ()):
+            members = codec.as_object(item)
+            if members is None or read(members) is None:
+                yield f"{name}[{at}]", item
 
 
 def _marked_last(parts: tuple[Part, ...], message: Json, at: str) -> tuple[Part, ...]:

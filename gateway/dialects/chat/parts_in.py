@@ -16,13 +16,17 @@ from gateway.dialects.chat.fields import (
     an_object,
     mark_of,
     maybe_text,
-    rest_of,
     wrong,
 )
 from gateway.dialects.chat.reasoning import told_in_parts
+from gateway.dialects.within import Shape, rest_of
 
-_TEXT = frozenset({"type", "text", *MARKS})
-_ADDRESSED = frozenset({"url", "detail", "format"})
+_TEXT = Shape("type", "text", **MARKS)
+_IMAGE = Shape("type", image_url=Shape("url", "detail", "format"), **MARKS)
+_AUDIO = Shape("type", input_audio=Shape("data", "format"))
+_FILE = Shape("type", file=Shape("file_data", "file_id", "filename", "format"), **MARKS)
+_REFUSAL = Shape("type", "refusal")
+_THINKING = Shape("type", "signature", "closed", thinking=Shape("type", "text"))
 
 
 def content_of(value: object, at: str, kinds: frozenset[str]) -> tuple[Part, ...]:
@@ -68,7 +72,7 @@ def _image(part: Json, at: str) -> Part:
     url = a_name(image.get("url"), f"{where}.url")
     detail = maybe_text(image.get("detail"), f"{where}.detail")
     mark = mark_of(part, at)
-    extra = rest_of(part, frozenset({"type", "image_url", *MARKS}))
+    extra = rest_of(part, _IMAGE)
     if not is_data(url):
         return Image(url=url, detail=detail, cache=mark, extra=extra)
     kind, data = split_data(url, f"{where}.url")
@@ -86,7 +90,7 @@ def _audio(part: Json, at: str) -> Part:
     if is_data(data):
         kind, data = split_data(data, f"{where}.data")
         form = form or kind.partition("/")[2]
-    return Audio(data, form or "wav", extra=rest_of(part, frozenset({"type", "input_audio"})))
+    return Audio(data, form or "wav", extra=rest_of(part, _AUDIO))
 
 
 def _file(part: Json, at: str) -> Part:
@@ -95,7 +99,7 @@ def _file(part: Json, at: str) -> Part:
     name = maybe_text(given.get("filename"), f"{where}.filename")
     kind = maybe_text(given.get("format"), f"{where}.format") or type_named(name)
     mark = mark_of(part, at)
-    extra = rest_of(part, frozenset({"type", "file", *MARKS}))
+    extra = rest_of(part, _FILE)
     data = maybe_text(given.get("file_data"), f"{where}.file_data")
     known = maybe_text(given.get("file_id"), f"{where}.file_id")
     address = next((text for text in (data, known) if text.startswith(("http://", "https://"))), "")
@@ -115,6 +119,7 @@ def _file(part: Json, at: str) -> Part:
 
 def _linked(field: str, otherwise: str) -> Callable[[Json, str], Part]:
     """Return the reader of a part that is an address in the member `field`, bare or in an object."""
+    shape = Shape("type", "document_name", **{field: Shape("url")}, **MARKS)
 
     def read(part: Json, at: str) -> Part:
         where = f"{at}.{field}"
@@ -123,7 +128,7 @@ def _linked(field: str, otherwise: str) -> Callable[[Json, str], Part]:
         url = a_name(inner.get("url"), f"{where}.url")
         name = maybe_text(part.get("document_name"), f"{at}.document_name")
         mark = mark_of(part, at)
-        extra = rest_of(part, frozenset({"type", field, "document_name", *MARKS}))
+        extra = rest_of(part, shape)
         if is_data(url):
             kind, data = split_data(url, f"{where}.url")
             return File(kind or otherwise, data, name=name, cache=mark, extra=extra)
@@ -134,14 +139,15 @@ def _linked(field: str, otherwise: str) -> Callable[[Json, str], Part]:
 
 
 def _refusal(part: Json, at: str) -> Part:
-    return Refusal(a_text(part.get("refusal"), f"{at}.refusal"))
+    return Refusal(a_text(part.get("refusal"), f"{at}.refusal"), rest_of(part, _REFUSAL))
 
 
 def _thinking(part: Json, at: str) -> Part:
     inner = part.get("thinking")
     said = inner if isinstance(inner, str) else told_in_parts(a_list(inner, f"{at}.thinking"))[0]
     seal = maybe_text(part.get("signature"), f"{at}.signature")
-    return Thinking(said, signature=seal, maker="anthropic" if seal else "")
+    extra = rest_of(part, _THINKING)
+    return Thinking(said, signature=seal, maker="anthropic" if seal else "", extra=extra)
 
 
 _READERS: dict[str, Callable[[Json, str], Part]] = {

@@ -7,12 +7,15 @@ from gateway.core import codec
 from gateway.core.message import Opaque, Text, Thinking
 from gateway.dialects.messages.seal import read_thinking
 from gateway.dialects.unknown import unknown
+from gateway.dialects.within import Shape
 
 MAKERS = frozenset({"anthropic", "azure", "bedrock", "gemini", "openai", "xai"})
 """Whose seals stand in `reasoning_details` under their own name; all others are OpenRouter's own entries."""
 _APART = frozenset({"anthropic", "bedrock"})
 """Who seals texts and hidden reasoning each for itself: two neighbours are two, whatever their index."""
 _TEXT, _SUMMARY, _SEALED = "reasoning.text", "reasoning.summary", "reasoning.encrypted"
+ENTRY = Shape("type", "text", "summary", "data", "signature", "format", "index", "id")
+BLOCK = Shape("type", "thinking", "signature", "data")
 _WORDS = {_TEXT: "text", _SUMMARY: "summary"}
 
 
@@ -145,16 +148,18 @@ def with_plain(sealed: Sequence[Thinking], plain: str) -> list[Thinking]:
 
 def thinking_blocks(blocks: Iterable[object]) -> list[Thinking]:
     """Read `thinking_blocks`, as other gateways write what Anthropic sealed."""
-    found: list[Thinking] = []
-    for block in map(codec.as_object, blocks):
-        if block is None:
-            continue
-        if block.get("type") == "thinking":
-            text, seal = _text(block, "thinking"), _text(block, "signature")
-            found.append(read_thinking(text, seal, redacted=False) if seal else Thinking(text))
-        elif block.get("type") == "redacted_thinking" and _text(block, "data"):
-            found.append(read_thinking("", _text(block, "data"), redacted=True))
-    return found
+    found = (block_of(block) for block in map(codec.as_object, blocks) if block is not None)
+    return [part for part in found if part is not None]
+
+
+def block_of(block: Mapping[str, Any]) -> Thinking | None:
+    """Read one block of `thinking_blocks`; None for one that is not known."""
+    if block.get("type") == "thinking":
+        text, seal = _text(block, "thinking"), _text(block, "signature")
+        return read_thinking(text, seal, redacted=False) if seal else Thinking(text)
+    if block.get("type") == "redacted_thinking" and _text(block, "data"):
+        return read_thinking("", _text(block, "data"), redacted=True)
+    return None
 
 
 def told_together(details: Sequence[Thinking], blocks: Sequence[Thinking]) -> list[Thinking]:

@@ -17,6 +17,7 @@ from gateway.dialects.chat.fields import (
 )
 from gateway.dialects.chat.messages_in import messages_of
 from gateway.dialects.chat.tools_in import (
+    SETTINGS,
     choice_of,
     format_of,
     function_choice_of,
@@ -24,6 +25,7 @@ from gateway.dialects.chat.tools_in import (
     reasoning_of,
     tools_of,
 )
+from gateway.dialects.within import strays_of
 
 _KNOWN = frozenset(
     {
@@ -104,6 +106,7 @@ def read_request(fields: codec.Fields) -> Prompt:
         store=maybe_flag(get("store"), "store"),
         cache_key=maybe_text(get("prompt_cache_key"), "prompt_cache_key"),
         extra=extra,
+        strays=strays_of(said, SETTINGS),
     )
 
 

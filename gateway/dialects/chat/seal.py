@@ -3,7 +3,10 @@
 from typing import Any
 
 from gateway.core import codec
+from gateway.dialects.chat.reasoning import MAKERS
+from gateway.dialects.within import Shape
 
+SEALS = Shape(**{name: Shape("thought_signature") for name in ("google", *sorted(MAKERS))})
 _FIELD_OF = {"gemini": "google"}
 _MAKER_OF = {"google": "gemini"}
 _SEAL = "thought_signature"

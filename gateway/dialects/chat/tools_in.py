@@ -16,13 +16,26 @@ from gateway.dialects.chat.fields import (
     maybe_flag,
     maybe_object,
     maybe_text,
-    rest_of,
     wrong,
 )
+from gateway.dialects.within import Shape, Within, rest_of
 
 LEGACY = {"legacy": True}
 """Marks tools that came in the field `functions`: their caller reads `function_call` in the answer."""
-_FUNCTION = frozenset({"name", "description", "parameters", "strict", *MARKS})
+_FUNCTION = Shape("name", "description", "parameters", "strict", **MARKS)
+_CUSTOM = Shape("name", "description", format=Shape("type", grammar=Shape("syntax", "definition")))
+_TOOL = Shape("type", function=_FUNCTION, custom=_CUSTOM, **MARKS)
+_CHOSEN = Shape("type", "name", function=Shape("name"), custom=Shape("name"))
+_ALLOWED = Shape("mode", tools=_CHOSEN)
+SETTINGS = {
+    "function_call": Shape("name"),
+    "response_format": Shape("type", json_schema=Shape("name", "schema", "strict", "description")),
+    "thinking": Shape("type", "budget_tokens"),
+    "tool_choice": Shape(
+        "type", "name", "mode", tools=_CHOSEN, allowed_tools=_ALLOWED, **_CHOSEN.inner
+    ),
+}
+"""The settings that are objects: their members that nobody knows are `strays` of a prompt."""
 _MODES: Mapping[str, ToolChoice] = {
     "auto": ToolChoice("auto"),
     "none": ToolChoice("none"),
@@ -49,19 +62,15 @@ def _tool(tool: Json, at: str) -> Tool | ServerTool:
             custom=True,
             format=maybe_object(inner.get("format"), f"{at}.custom.format"),
             cache=mark_of(tool, at),
-            extra=rest_of(tool, frozenset({"type", "custom", *MARKS})),
+            extra=rest_of(tool, _TOOL),
         )
     if kind != "function":
         return ServerTool("openai_chat", kind, tool)
     inner = an_object(tool.get("function"), f"{at}.function")
-    extra = rest_of(tool, frozenset({"type", "function", *MARKS}))
-    return _function(inner, tool, f"{at}.function", extra)
+    return _function(inner, tool, f"{at}.function", rest_of(tool, _TOOL))
 
 
 def _function(inner: Json, around: Json, at: str, extra: Mapping[str, Any]) -> Tool:
-    rest = rest_of(inner, _FUNCTION)
-    if rest:
-        extra = {**extra, **{f"function.{name}": value for name, value in rest.items()}}
     return Tool(
         a_name(inner.get("name"), f"{at}.name"),
         maybe_text(inner.get("description"), f"{at}.description"),
@@ -77,7 +86,10 @@ def functions_of(value: object, at: str = "functions") -> tuple[Tool, ...]:
     found: list[Tool] = []
     for place, item in enumerate(a_list(value, at)):
         where = f"{at}[{place}]"
-        found.append(_function(an_object(item, where), {}, where, LEGACY))
+        inner = an_object(item, where)
+        rest = rest_of(inner, _FUNCTION)
+        extra = {**LEGACY, "function": Within(rest)} if rest else LEGACY
+        found.append(_function(inner, {}, where, extra))
     return tuple(found)
 
 
@@ -152,7 +164,7 @@ def format_of(value: object, at: str = "response_format") -> Format:
 
 
 _SWITCHES = frozenset({"enabled", "disabled", "adaptive", "auto"})
-_REASONING = frozenset({"effort", "enabled", "max_tokens", "summary"})
+_REASONING = Shape("effort", "enabled", "max_tokens", "summary")
 
 
 def reasoning_of(effort: object, reasoning: object, thinking: object) -> Reasoning | None:

@@ -8,18 +8,24 @@ from gateway.dialects.fit.places import Place, Places
 from gateway.dialects.fit.spoken import word
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
+from gateway.dialects.within import Within, paths_of
 
 _MOST_NAMES = 64
 _OTHERS = "(others)"
+_SYSTEM = frozenset({"system", "developer"})
 _INNER = frozenset({"item", "legacy", "sealed", "source", "type"})
 """Members that a reader put there for its own writer; what they say is told in other ways too."""
 
 
 def note_bags(prompt: Prompt, grammar: Grammar, notes: Notes) -> None:
     """Note every member that is not written again, each once by its name, with the first place where it stands."""
-    if prompt.origin in grammar.bags:
-        return
     found = _Found(prompt, grammar)
+    if prompt.origin in grammar.bags:
+        for at, message in enumerate(prompt.messages):
+            if message.extra and message.role in _SYSTEM and grammar.system != "inline":
+                found.bag(message.extra, partial(found.message, at))
+        found.tell(notes)
+        return
     for at, tool in enumerate(prompt.tools):
         if isinstance(tool, Tool) and tool.extra:
             found.bag(tool.extra, partial(str, f"tools[{at}]"))
@@ -31,6 +37,8 @@ def note_bags(prompt: Prompt, grammar: Grammar, notes: Notes) -> None:
                 found.part(at, index, part)
     if prompt.reasoning is not None:
         found.reasoning(prompt.reasoning.extra)
+    for name, stray in prompt.strays.items():
+        found.bag(stray, partial(str, name))
     found.tell(notes)
 
 
@@ -48,12 +56,16 @@ class _Found:
 
     def bag(self, extra: Bag, place: Place) -> None:
         for name, value in extra.items():
-            if name not in _INNER and _says(value):
+            if isinstance(value, Within):
+                for path, held in paths_of(value, name):
+                    if _says(held):
+                        self._add("field_unknown", _within(path, held), place)
+            elif name not in _INNER and _says(value):
                 self._add("field_unknown", _within(name, value), place)
 
-    def part(self, at: int, index: int, part: Part) -> None:
+    def part(self, at: int, index: int, part: Part, place: Place | None = None) -> None:
         extra: Bag = getattr(part, "extra", {})
-        origin, place = self._prompt.origin, partial(self._place, at, index, part)
+        origin, place = self._prompt.origin, place or partial(self._place, at, index, part)
         if extra:
             self.bag(extra, place)
         if isinstance(part, Text) and part.citations:
@@ -61,8 +73,8 @@ class _Found:
         elif isinstance(part, File) and part.name and not self._is_titled(part):
             self._add("field_unsupported", word(origin, "title"), place)
         elif isinstance(part, ToolResult):
-            for each in part.parts:
-                self.part(at, index, each)
+            for deeper, each in enumerate(part.parts):
+                self.part(at, index, each, partial(self._inside, place, deeper))
 
     def reasoning(self, extra: Bag) -> None:
         field = "thinking" if self._prompt.origin == "anthropic_messages" else "reasoning"
@@ -96,6 +108,12 @@ class _Found:
     def _is_titled(self, file: File) -> bool:
         titles = self._grammar.titles
         return titles == "all" or (titles == "data" and bool(file.data or file.url or file.file_id))
+
+    def _inside(self, result: Place, deeper: int) -> str:
+        """Return the name of a part in a result of a tool."""
+        if self._prompt.origin == "openai_responses":
+            return f"{result()}.output[{deeper}]"
+        return f"{result()}.content[{deeper}]"
 
     def _place(self, at: int, index: int, part: Part) -> str:
         """Return the name of a part: of a call or result too, which in some formats are no content."""

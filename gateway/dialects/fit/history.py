@@ -179,7 +179,10 @@ class _History:
         if len(names) > 1:
             self._notes.lost("field_unsupported", "messages[].name")
         name = names.pop() if len(names) == 1 else ""
-        return codec.replace(messages[0], parts=tuple(parts), name=name)
+        extra = {key: held for message in messages for key, held in message.extra.items()}
+        return codec.replace(
+            messages[0], parts=tuple(parts), name=name, extra=extra or messages[0].extra
+        )
 
     def _blank(self, at: int) -> Message | None:
         """Return a blank message of the user with a placeholder; None where the user says something beside it."""

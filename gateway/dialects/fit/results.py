@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from gateway.core import codec
 from gateway.core.errors import InputError
-from gateway.core.message import Message, Part, Text, ToolCall, ToolResult
+from gateway.core.message import NO_BAG, Message, Part, Text, ToolCall, ToolResult
 from gateway.dialects.fit.places import Places
 from gateway.dialects.losses import Notes, refuse
 
@@ -70,7 +70,8 @@ class Results:
             return None
         if len(turn.results) == 1 and _same(turn.results[0][1].parts, parts):
             return turn.results[0][1]
-        return Message("tool", tuple(parts))
+        extra = {name: held for _, each in turn.results for name, held in each.extra.items()}
+        return Message("tool", tuple(parts), extra=extra or NO_BAG)
 
     def _calls(self, turn: Turn) -> dict[str, tuple[ToolCall, int]]:
         calls: dict[str, tuple[ToolCall, int]] = {}

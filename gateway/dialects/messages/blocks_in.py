@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import (
+    Bag,
     CacheMark,
     Citation,
     File,
@@ -24,12 +25,21 @@ from gateway.dialects.messages.fields import (
     list_at,
     object_at,
     optional_text,
-    rest_of,
     text_at,
 )
 from gateway.dialects.messages.seal import OWN, read_thinking
+from gateway.dialects.within import Shape, rest_of
 
 DIALECT = "anthropic_messages"
+MARK = Shape("type", "ttl")
+_TEXT = Shape("type", "text", "citations", "signature", cache_control=MARK)
+_SOURCE = Shape("type", "media_type", "data", "url", "file_id", "content")
+_IMAGE = Shape("type", source=_SOURCE, cache_control=MARK)
+_DOCUMENT = Shape("type", "title", source=_SOURCE, cache_control=MARK)
+_THINKING = Shape("type", "thinking", "signature")
+_REDACTED = Shape("type", "data")
+_CALL = Shape("type", "id", "name", "input", "signature", cache_control=MARK)
+_RESULT = Shape("type", "tool_use_id", "content", "is_error", cache_control=MARK)
 PDF = "application/pdf"
 """The only kind of document that the format reads from an address."""
 
@@ -100,7 +110,7 @@ def read_call(block: Block, place: str) -> ToolCall:
         signature=signature,
         maker=maker,
         cache=read_mark(block, place),
-        extra=rest_of(block, "type", "id", "name", "input", "signature", "cache_control"),
+        extra=rest_of(block, _CALL),
     )
 
 
@@ -117,14 +127,14 @@ def _read_text(block: Block, place: str) -> Text:
         ),
         signature=signature,
         maker=maker,
-        extra=rest_of(block, "type", "text", "citations", "signature", "cache_control"),
+        extra=rest_of(block, _TEXT),
     )
 
 
 def _read_image(block: Block, place: str) -> Image:
     where = f"{place}.source"
     source = object_at(block.get("source"), where)
-    mark, extra = read_mark(block, place), rest_of(block, "type", "source", "cache_control")
+    mark, extra = read_mark(block, place), rest_of(block, _IMAGE)
     match source.get("type"):
         case "base64":
             return Image(
@@ -147,7 +157,7 @@ def _read_document(block: Block, place: str) -> Part:
     source = object_at(block.get("source"), where)
     name = optional_text(block.get("title"), f"{place}.title")
     mark = read_mark(block, place)
-    extra = rest_of(block, "type", "source", "title", "cache_control")
+    extra = rest_of(block, _DOCUMENT)
     match source.get("type"):
         case "base64" | "text" as kind:
             data = text_at(source.get("data"), f"{where}.data")
@@ -162,23 +172,35 @@ def _read_document(block: Block, place: str) -> Part:
             return File(file_id=file_id, name=name, cache=mark, extra=extra)
         case "content":
             parts = read_blocks(source.get("content"), f"{where}.content")
-            if not all(isinstance(part, Text) for part in parts):
+            if not all(map(_is_plain, parts)) or "source" in extra:
                 return Opaque(DIALECT, "document", block, parts)
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
-            extra["source"] = source
-            return File(media_type="text/plain", text=text, name=name, cache=mark, extra=extra)
+            return File(
+                "text/plain", text=text, name=name, cache=mark, extra={**extra, "source": source}
+            )
         case _:
             raise invalid(f"{where}.type", "must be base64, text, url, file or content")
+
+
+def _is_plain(part: Part) -> bool:
+    """Tell whether a part of a document is nothing but its text."""
+    return isinstance(part, Text) and part == Text(part.text)
 
 
 def _read_thinking(block: Block, place: str) -> Thinking:
     text = text_at(block.get("thinking"), f"{place}.thinking")
     sealed = optional_text(block.get("signature"), f"{place}.signature")
-    return read_thinking(text, sealed, redacted=False) if sealed else Thinking(text)
+    thought = read_thinking(text, sealed, redacted=False) if sealed else Thinking(text)
+    return _with_rest(thought, rest_of(block, _THINKING))
 
 
 def _read_redacted(block: Block, place: str) -> Thinking:
-    return read_thinking("", text_at(block.get("data"), f"{place}.data"), redacted=True)
+    thought = read_thinking("", text_at(block.get("data"), f"{place}.data"), redacted=True)
+    return _with_rest(thought, rest_of(block, _REDACTED))
+
+
+def _with_rest(thought: Thinking, rest: Bag) -> Thinking:
+    return codec.replace(thought, extra=rest) if rest else thought
 
 
 def _read_result(block: Block, place: str) -> ToolResult:
@@ -188,7 +210,7 @@ def _read_result(block: Block, place: str) -> ToolResult:
         read_blocks(content, f"{place}.content") if content is not None else (),
         is_error=flag_at(block.get("is_error"), f"{place}.is_error") or False,
         cache=read_mark(block, place),
-        extra=rest_of(block, "type", "tool_use_id", "content", "is_error", "cache_control"),
+        extra=rest_of(block, _RESULT),
     )
 
 

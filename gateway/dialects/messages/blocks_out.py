@@ -24,6 +24,7 @@ from gateway.core.message import (
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.messages.blocks_in import DIALECT, PDF
 from gateway.dialects.messages.events import BROKEN
+from gateway.dialects.within import Within, put_back
 
 _MAGIC = (
     ("/9j/", "image/jpeg"),
@@ -32,6 +33,7 @@ _MAGIC = (
     ("UklGR", "image/webp"),
     ("JVBER", PDF),
 )
+_Marked = Text | Image | File | ToolCall | ToolResult
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PLAIN = re.compile(r"text/|application/(?:json|xml|x-?yaml|javascript)")
 
@@ -77,35 +79,36 @@ class BlockWriter:
         cited = [citation.value for citation in part.citations if citation.origin == DIALECT]
         if cited:
             block["citations"] = cited
-        return _marked({**block, **self.rest(part.extra)}, part.cache)
+        return self._full(block, part)
 
     def _thinking(self, part: Thinking) -> dict[str, Any] | None:
         if part.maker != "anthropic":
             self._notes.lost("thinking_dropped", "reasoning")
             return None
         if part.redacted:
-            return {"type": "redacted_thinking", "data": part.redacted}
-        return {"type": "thinking", "thinking": part.text, "signature": part.signature}
+            return self.with_rest({"type": "redacted_thinking", "data": part.redacted}, part.extra)
+        block = {"type": "thinking", "thinking": part.text, "signature": part.signature}
+        return self.with_rest(block, part.extra)
 
     def _call(self, part: ToolCall) -> dict[str, Any]:
         given = {"input": part.arguments} if part.custom else read_arguments(part.arguments)
         if given is None:
             raise refuse("arguments_invalid", f"the call {part.id} of {part.name}")
         block = {"type": "tool_use", "id": part.id, "name": part.name, "input": given}
-        return _marked({**block, **self.rest(part.extra)}, part.cache)
+        return self._full(block, part)
 
     def _result(self, part: ToolResult) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": part.call_id}
         match part.parts:
             case ():
                 pass
-            case (Text(text=text, cache=None, citations=()),):
+            case (Text(text=text, cache=None, citations=(), extra=extra),) if not extra:
                 block["content"] = text
             case several:
                 block["content"] = self.write_all(several)
         if part.is_error:
             block["is_error"] = True
-        return _marked({**block, **self.rest(part.extra)}, part.cache)
+        return self._full(block, part)
 
     def _image(self, part: Image) -> dict[str, Any]:
         if part.detail not in {"", "auto"}:
@@ -117,16 +120,16 @@ class BlockWriter:
         else:
             source = _picture(part.media_type, part.data)
         block = {"type": "image", "source": source}
-        return _marked({**block, **self.rest(part.extra)}, part.cache)
+        return self._full(block, part)
 
     def _file(self, part: File) -> dict[str, Any]:
         kind = part.media_type.partition(";")[0].strip().lower()
-        extra = self.rest(part.extra)
+        kept = part.extra.get("source") if self._own else None
         if kind in _PICTURES and (part.data or part.url):
-            return self._image(Image(kind, part.data, part.url, cache=part.cache))
+            return self._image(Image(kind, part.data, part.url, cache=part.cache, extra=part.extra))
         block: dict[str, Any] = {"type": "document"}
-        if "source" in extra:
-            block["source"] = extra.pop("source")
+        if isinstance(kept, dict) and not isinstance(kept, Within):
+            block["source"] = kept
         elif part.file_id:
             block["source"] = self._file_id(part.file_id)
         elif part.url and kind in {"", PDF}:
@@ -135,7 +138,7 @@ class BlockWriter:
             block["source"] = _document(kind, part)
         if part.name:
             block["title"] = part.name
-        return _marked({**block, **extra}, part.cache)
+        return self._full(block, part)
 
     def _file_id(self, file_id: str) -> dict[str, Any]:
         if not self._own:
@@ -148,9 +151,15 @@ class BlockWriter:
         self._notes.lost("item_dropped", part.kind)
         return None
 
-    def rest(self, extra: Bag) -> dict[str, Any]:
-        """Return the members that only this format knows, of a caller who speaks it."""
-        return dict(extra) if self._own else {}
+    def _full(self, block: dict[str, Any], part: _Marked) -> dict[str, Any]:
+        """Return a block with its marker, and what only this format knows, of a caller who speaks it."""
+        if part.cache is not None:
+            block["cache_control"] = write_mark(part.cache)
+        return self.with_rest(block, part.extra)
+
+    def with_rest(self, block: dict[str, Any], extra: Bag) -> dict[str, Any]:
+        """Return a block or message with the members that only this format knows, of a caller who speaks it."""
+        return put_back(block, extra) if self._own and extra else block
 
 
 def read_arguments(arguments: str) -> dict[str, Any] | None:
@@ -193,12 +202,6 @@ def _kind(told: str, data: str) -> str:
     if told and told not in {"application/octet-stream", "image/*"}:
         return told
     return next((kind for magic, kind in _MAGIC if data.startswith(magic)), told)
-
-
-def _marked(block: dict[str, Any], cache: CacheMark | None) -> dict[str, Any]:
-    if cache is not None:
-        block["cache_control"] = write_mark(cache)
-    return block
 
 
 def write_mark(cache: CacheMark) -> dict[str, Any]:

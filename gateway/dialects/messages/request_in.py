@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from gateway.core import codec
-from gateway.core.message import Message, Part, Prompt, Sampling, Text, ToolResult
+from gateway.core.message import (
+    NO_BAG,
+    Bag,
+    Message,
+    Part,
+    Prompt,
+    Sampling,
+    Text,
+    ToolResult,
+)
 from gateway.dialects.messages.blocks_in import DIALECT, read_blocks
 from gateway.dialects.messages.fields import (
     Block,
@@ -14,7 +23,6 @@ from gateway.dialects.messages.fields import (
     number_at,
     object_at,
     optional_text,
-    rest_of,
     text_at,
     whole_at,
 )
@@ -23,7 +31,9 @@ from gateway.dialects.messages.settings_in import (
     read_output,
     read_reasoning,
     read_tools,
+    strays_in,
 )
+from gateway.dialects.within import Shape, rest_of
 
 _KNOWN = frozenset(
     {
@@ -46,6 +56,8 @@ _KNOWN = frozenset(
     }
 )
 
+_MESSAGE = Shape("role", "content")
+_METADATA = Shape("user_id")
 _SAMPLING = frozenset({"stop_sequences", "temperature", "top_k", "top_p"})
 _USUAL = Sampling()
 
@@ -80,6 +92,7 @@ def read_request(fields: codec.Fields) -> Prompt:
         metadata=metadata,
         service_tier=optional_text(value.get("service_tier"), "service_tier"),
         extra=extra,
+        strays=strays_in(value),
     )
 
 
@@ -102,7 +115,7 @@ def _read_metadata(value: object) -> tuple[str, dict[str, Any] | None]:
         return "", None
     metadata = object_at(value, "metadata")
     user = optional_text(metadata.get("user_id"), "metadata.user_id")
-    return user, rest_of(metadata, "user_id") or None
+    return user, dict(rest_of(metadata, _METADATA)) or None
 
 
 def _read_messages(value: Block) -> Iterator[Message]:
@@ -110,25 +123,27 @@ def _read_messages(value: Block) -> Iterator[Message]:
     if system is not None:
         yield Message("system", read_blocks(system, "system"))
     results: list[Part] = []
+    beside = NO_BAG
     for at, each in enumerate(list_at(value.get("messages"), "messages")):
         place = f"messages.{at}"
         entry = object_at(each, place)
         role = text_at(entry.get("role"), f"{place}.role")
         parts = read_blocks(entry.get("content"), f"{place}.content")
-        extra = rest_of(entry, "role", "content")
+        extra = rest_of(entry, _MESSAGE)
         found, others = _apart(parts) if role == "user" else ((), parts)
         results += found
         if found and not others:
+            beside = {**beside, **extra} if extra else beside
             continue
         if results:
-            yield Message("tool", tuple(results))
-            results = []
+            yield Message("tool", tuple(results), extra=beside)
+            results, beside = [], NO_BAG
         yield _message(role, others, extra, place)
     if results:
-        yield Message("tool", tuple(results))
+        yield Message("tool", tuple(results), extra=beside)
 
 
-def _message(role: str, parts: tuple[Part, ...], extra: Block, place: str) -> Message:
+def _message(role: str, parts: tuple[Part, ...], extra: Bag, place: str) -> Message:
     match role:
         case "user":
             return Message("user", parts, extra=extra)

@@ -20,6 +20,7 @@ from gateway.dialects.messages.settings_out import (
 )
 from gateway.dialects.messages.thinking_out import plan_thinking
 from gateway.dialects.sides import Facts
+from gateway.dialects.within import put_strays
 
 _SYSTEM = frozenset({"system", "developer"})
 _HOSTED = frozenset({"bedrock", "vertex"})
@@ -96,6 +97,8 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
 
 def _write_messages(
     messages: Sequence[Message], blocks: BlockWriter, traits: Traits
+    if prompt.origin == DIALECT:
+        put_strays(body, prompt.strays, notes)
 ) -> list[dict[str, Any]]:
     """Return the messages; results of tools and what the user says behind them are one."""
     written: list[dict[str, Any]] = []
@@ -107,10 +110,12 @@ def _write_messages(
         if written and written[-1]["role"] == role:
             written[-1]["content"] += content
         elif content:
-            written.append({"role": role, "content": content, **blocks.rest(message.extra)})
+            turn: dict[str, Any] = {"role": role, "content": content}
+            written.append(blocks.with_rest(turn, message.extra))
     if written and written[-1]["role"] == "assistant" and traits.prefill:
         last = written[-1]["content"][-1]
         if last["type"] == "text":
+            blocks.with_rest(written[-1], message.extra)
             last["text"] = last[
                 "text"
             ].rstrip()  # the format refuses a beginning that ends in blanks

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from gateway.core.message import Format, Reasoning, ServerTool, Tool, ToolChoice
-from gateway.dialects.messages.blocks_in import DIALECT, read_mark
+from gateway.core import codec
+from gateway.core.message import Bag, Format, Reasoning, ServerTool, Tool, ToolChoice
+from gateway.dialects.messages.blocks_in import DIALECT, MARK, read_mark
 from gateway.dialects.messages.fields import (
     Block,
     flag_at,
@@ -11,12 +12,19 @@ from gateway.dialects.messages.fields import (
     list_at,
     object_at,
     optional_text,
-    rest_of,
     text_at,
     whole_at,
 )
+from gateway.dialects.within import Shape, Within, rest_of, strays_of
 
-_TOOL = ("type", "name", "description", "input_schema", "strict", "cache_control")
+_TOOL = Shape("type", "name", "description", "input_schema", "strict", cache_control=MARK)
+_OUTPUT = Shape("effort", "format")
+_THINKING = Shape("type", "budget_tokens")
+_FORMAT = Shape("type", "name", "schema")
+_SETTINGS = {
+    "output_format": _FORMAT,
+    "tool_choice": Shape("type", "name", "disable_parallel_tool_use"),
+}
 
 
 def read_tools(value: object) -> tuple[Tool | ServerTool, ...]:
@@ -40,7 +48,7 @@ def _read_tool(tool: Block, place: str) -> Tool | ServerTool:
         object_at(schema, f"{place}.input_schema") if schema is not None else None,
         strict=flag_at(tool.get("strict"), f"{place}.strict"),
         cache=read_mark(tool, place),
-        extra=rest_of(tool, *_TOOL),
+        extra=rest_of(tool, _TOOL),
     )
 
 
@@ -82,9 +90,14 @@ def read_output(value: object, older: object) -> Output:
     config = object_at({} if value is None else value, "output_config")
     effort = optional_text(config.get("effort"), "output_config.effort")
     form = read_format(config.get("format"), "output_config.format")
-    return Output(
-        effort, form or read_format(older, "output_format"), rest_of(config, "effort", "format")
-    )
+    return Output(effort, form or read_format(older, "output_format"), rest_of(config, _OUTPUT))
+
+
+def strays_in(value: Block) -> Bag:
+    """Return what nobody knows of the settings that are objects, as the `strays` of a prompt."""
+    found = strays_of(value, _SETTINGS)
+    inner = strays_of(codec.as_object(value.get("output_config")) or {}, {"format": _FORMAT})
+    return {**found, "output_config": Within(inner)} if inner else found
 
 
 def read_format(value: object, place: str) -> Format | None:
@@ -109,7 +122,7 @@ def read_reasoning(value: object, effort: str) -> Reasoning | None:
     kind = text_at(thinking.get("type"), "thinking.type")
     if kind not in {"enabled", "adaptive", "disabled"}:
         raise invalid("thinking.type", "must be enabled, adaptive or disabled")
-    extra = rest_of(thinking, "type", "budget_tokens")
+    extra = dict(rest_of(thinking, _THINKING))
     if kind == "disabled":
         return Reasoning(enabled=False, effort=effort, extra=extra)
     budget = whole_at(thinking.get("budget_tokens"), "thinking.budget_tokens")

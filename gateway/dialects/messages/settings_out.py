@@ -11,6 +11,7 @@ from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.blocks_out import write_mark
 from gateway.dialects.messages.models import Traits
 from gateway.dialects.messages.schema_out import COMBINED, closed, joined
+from gateway.dialects.within import put_back
 
 _NO_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 _PLAIN_TEXT: dict[str, Any] = {
@@ -53,11 +54,9 @@ def _write_tool(
         written["strict"] = tool.strict
     elif tool.strict:
         notes.lost("field_unsupported", f"strict of the tool {tool.name}")
-    if own:
-        written.update(tool.extra)
     if tool.cache is not None:
         written["cache_control"] = write_mark(tool.cache)
-    return written
+    return put_back(written, tool.extra) if own else written
 
 
 def write_choice(prompt: Prompt, *, tools: bool, notes: Notes) -> dict[str, Any] | None:

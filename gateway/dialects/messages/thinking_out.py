@@ -16,6 +16,7 @@ _LEAST_BUDGET = 1024
 _MOST_BUDGET = 32_000
 _SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.9, "max": 0.95}
 _USUAL = "medium"
+_TOLD = frozenset({"display", "type"})
 _ORDER = ("minimal", "low", "medium", "high", "xhigh", "max")
 _EFFORT_BY_BUDGET = ((4096, "low"), (16_384, "medium"))
 
@@ -45,7 +46,8 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     if not _wanted(prompt, reasoning):
         if reasoning.effort not in {"", "none"} and not effort:
             notes.lost("field_unsupported", word(prompt.origin, "effort"))
-        return Plan(limit, _off(reasoning, traits, notes), effort, thinks=False)
+        off = _with_rest(_off(reasoning, traits, notes), prompt, reasoning, notes)
+        return Plan(limit, off, effort, thinks=False)
     if prompt.tools and prompt.choice is not None and prompt.choice.mode in {"required", "named"}:
         notes.lost("value_changed", "reasoning")
         return Plan(limit, {"type": "disabled"} if traits.quiet else None, effort, thinks=False)
@@ -54,7 +56,22 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     thinking = _thinking(reasoning, limit, traits, notes)
     if thinking is not None and thinking["type"] == "adaptive":
         effort = effort or _effort_of(reasoning, notes)
+    thinking = _with_rest(thinking, prompt, reasoning, notes)
     return Plan(limit, thinking, effort, thinks=thinking is not None)
+
+
+def _with_rest(
+    thinking: dict[str, Any] | None, prompt: Prompt, reasoning: Reasoning, notes: Notes
+) -> dict[str, Any] | None:
+    """Return what is said of thinking with the members that only this format knows, of a caller who speaks it."""
+    if prompt.origin != DIALECT or reasoning.extra.keys() <= _TOLD:
+        return thinking
+    rest = {name: held for name, held in reasoning.extra.items() if name not in _TOLD}
+    if thinking is not None:
+        return {**thinking, **rest}
+    for name in rest:
+        notes.lost("field_unknown", f"thinking.{name}")
+    return None
 
 
 def _understood(prompt: Prompt, notes: Notes) -> Reasoning | None:

@@ -16,7 +16,6 @@ from gateway.dialects.chat.fields import (
     a_text,
     an_object,
     maybe_text,
-    rest_of,
     wrong,
 )
 from gateway.dialects.losses import Notes
@@ -24,11 +23,15 @@ from gateway.dialects.responses.ids import is_made_here
 from gateway.dialects.responses.parts_in import ASKED, RESULT, SAID, content_of
 from gateway.dialects.responses.sealed import Seal, read_seal, read_thinking
 from gateway.dialects.responses.states import ORIGIN
+from gateway.dialects.within import Shape, rest_of
 
 _ROLES: Mapping[str, Role] = {"user": "user", "system": "system", "developer": "developer"}
-_MESSAGE = frozenset({"type", "role", "content", "id", "status"})
-_CALL = frozenset({"type", "id", "status", "call_id", "name", "arguments", "input"})
-_RESULT = frozenset({"type", "id", "status", "call_id", "output"})
+_MESSAGE = Shape("type", "role", "content", "id", "status")
+_CALL = Shape("type", "id", "status", "call_id", "name", "arguments", "input")
+_RESULT = Shape("type", "id", "status", "call_id", "output")
+_SHELL_CALL = Shape("type", "id", "status", "call_id", "action")
+_PIECE = Shape("type", "text")
+_REASONING = Shape("type", "id", "status", "encrypted_content", summary=_PIECE, content=_PIECE)
 _CALLERS_OWN = ("_output", "mcp_approval_response", "additional_tools")
 """Ends of the types of items that the caller makes; all others came out of an answer."""
 
@@ -129,7 +132,8 @@ class ItemReader:
         id_ = maybe_text(item.get("call_id"), f"{at}.call_id")
         id_ = id_ or a_name(item.get("id"), f"{at}.id")
         arguments = codec.encode(action).decode()
-        call = ToolCall(id_, "local_shell", arguments, extra={"item": item})
+        extra = {"item": item, **rest_of(item, _SHELL_CALL)}
+        call = ToolCall(id_, "local_shell", arguments, extra=extra)
         self._add("assistant", call)
 
     def result(self, item: Json, at: str) -> None:
@@ -152,7 +156,8 @@ class ItemReader:
         known = a_name(item.get(field), f"{at}.{field}")
         said = a_text(item.get("output"), f"{at}.output")
         parts = (Text(said),) if said else ()
-        self._add("tool", ToolResult(known, parts, extra={"item": item}))
+        extra = {"item": item, **rest_of(item, _RESULT)}
+        self._add("tool", ToolResult(known, parts, extra=extra))
 
     def reasoning(self, item: Json, at: str) -> None:
         """Read what a model thought, or the seal of the part before it."""
@@ -169,6 +174,9 @@ class ItemReader:
             self._seal(maker, seal)
             return
         thinking = read_thinking(item, maker, seal)
+        rest = rest_of(item, _REASONING)
+        if rest:
+            thinking = codec.replace(thinking, extra=rest)
         if thinking.text or maker or thinking.summary:
             self._add("assistant", thinking)
 

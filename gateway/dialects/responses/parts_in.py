@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from gateway.core.message import Audio, File, Image, Part, Refusal, Text
+from gateway.core.message import NO_BAG, Audio, File, Image, Part, Refusal, Text
 from gateway.dialects.chat.data_url import is_data, split_data, type_named, type_of
 from gateway.dialects.chat.fields import (
     MARKS,
@@ -14,15 +14,17 @@ from gateway.dialects.chat.fields import (
     an_object,
     mark_of,
     maybe_text,
-    rest_of,
     wrong,
 )
 from gateway.dialects.responses.citations import read_citation
+from gateway.dialects.within import Shape, rest_of
 
-_TEXT = frozenset({"type", "text", *MARKS})
-_OUTPUT = frozenset({"type", "text", "annotations", "logprobs"})
-_IMAGE = frozenset({"type", "image_url", "file_id", "detail", *MARKS})
-_FILE = frozenset({"type", "file_data", "file_id", "file_url", "filename", *MARKS})
+_TEXT = Shape("type", "text", **MARKS)
+_OUTPUT = Shape("type", "text", "annotations")
+_IMAGE = Shape("type", "file_id", "detail", image_url=Shape("url"), **MARKS)
+_FILE = Shape("type", "file_data", "file_id", "file_url", "filename", **MARKS)
+_AUDIO = Shape("type", input_audio=Shape("data", "format"))
+_REFUSAL = Shape("type", "refusal")
 ASKED = frozenset({"input_text", "input_image", "input_file", "input_audio", "output_text"})
 SAID = frozenset({"output_text", "refusal", "input_text"})
 RESULT = frozenset({"input_text", "input_image", "input_file", "output_text"})
@@ -64,11 +66,14 @@ def _output_text(part: Json, at: str) -> Part:
         read_citation(an_object(note, f"{at}.annotations[{place}]"))
         for place, note in enumerate(notes)
     )
-    return Text(said, citations=cited, extra=rest_of(part, _OUTPUT))
+    rest = rest_of(part, _OUTPUT)
+    if rest.keys() == {"logprobs"} and not rest["logprobs"]:
+        rest = NO_BAG
+    return Text(said, citations=cited, extra=rest)
 
 
 def _refusal(part: Json, at: str) -> Part:
-    return Refusal(a_text(part.get("refusal"), f"{at}.refusal"))
+    return Refusal(a_text(part.get("refusal"), f"{at}.refusal"), rest_of(part, _REFUSAL))
 
 
 def _image(part: Json, at: str) -> Part:
@@ -116,7 +121,8 @@ def _audio(part: Json, at: str) -> Part:
     where = f"{at}.input_audio"
     given = an_object(part.get("input_audio"), where)
     data = a_name(given.get("data"), f"{where}.data")
-    return Audio(data, maybe_text(given.get("format"), f"{where}.format") or "wav")
+    form = maybe_text(given.get("format"), f"{where}.format") or "wav"
+    return Audio(data, form, extra=rest_of(part, _AUDIO))
 
 
 _READERS: dict[str, Callable[[Json, str], Part]] = {

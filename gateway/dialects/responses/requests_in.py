@@ -17,14 +17,17 @@ from gateway.dialects.losses import Notes
 from gateway.dialects.responses.items_in import messages_of
 from gateway.dialects.responses.states import ORIGIN
 from gateway.dialects.responses.tools_in import (
+    CHOICE,
     LOGPROBS,
     SEALED_REASONING,
+    SETTINGS,
     choice_of,
     include_of,
     reasoning_of,
     text_of,
     tools_of,
 )
+from gateway.dialects.within import strays_of
 
 _KNOWN = frozenset(
     {
@@ -74,11 +77,10 @@ def read_request(fields: codec.Fields, notes: Notes) -> Prompt:
         notes.lost("store_off", "store")
     include = include_of(get("include"))
     choice, own_choice = choice_of(get("tool_choice"))
-    form, verbosity, text_rest = text_of(get("text"))
+    form, verbosity = text_of(get("text"))
     user, extra = _user(said)
     own: dict[str, Any] = {
         "tool_choice": own_choice,
-        "text": text_rest or None,
         "include": [each for each in include if each not in {LOGPROBS, SEALED_REASONING}] or None,
         "truncation": None if get("truncation") == "disabled" else get("truncation"),
         **{name: value for name, value in said.items() if name not in _KNOWN},
@@ -109,6 +111,7 @@ def read_request(fields: codec.Fields, notes: Notes) -> Prompt:
         store=store,
         cache_key=maybe_text(get("prompt_cache_key"), "prompt_cache_key"),
         extra=extra,
+        strays=strays_of(said, {**SETTINGS, **CHOICE} if own_choice is None else SETTINGS),
     )
 
 

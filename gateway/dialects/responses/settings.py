@@ -4,6 +4,7 @@ from gateway.core.codec import as_object
 from gateway.core.message import Bag, Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
 from gateway.dialects.responses.shapes import Json
 from gateway.dialects.responses.states import ORIGIN
+from gateway.dialects.within import put_back
 
 
 def write_tools(prompt: Prompt) -> list[Json]:
@@ -24,13 +25,13 @@ def _write_tool(tool: Tool, *, own: bool) -> Json:
     if tool.custom:
         if tool.format is not None:
             written["format"] = _flat(tool.format)
-        return {**written, **tool.extra} if own else written
+        return put_back(written, tool.extra) if own else written
     if tool.parameters is not None or not own:
         empty: Json = {"type": "object", "properties": {}}
         written["parameters"] = empty if tool.parameters is None else dict(tool.parameters)
     if tool.strict is not None or not own:
         written["strict"] = tool.strict or False
-    return {**written, **tool.extra} if own else written
+    return put_back(written, tool.extra) if own else written
 
 
 def _flat(form: Bag) -> Json:

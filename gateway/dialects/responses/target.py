@@ -27,6 +27,7 @@ from gateway.dialects.responses.states import MAKER, ORIGIN
 from gateway.dialects.responses.stream_reader import ResponsesReader
 from gateway.dialects.responses.write_items import ItemWriter
 from gateway.dialects.sides import Facts
+from gateway.dialects.within import put_strays
 
 _GRAMMAR = Grammar(
     results_complete=True,
@@ -93,6 +94,7 @@ class ResponsesTarget(PlainErrors):
         _write_settings(prompt, facts, fields, notes)
         if own:
             _write_own(prompt, fields)
+            put_strays(fields, prompt.strays, notes)
         else:
             for name in prompt.extra:
                 notes.lost("field_unknown", name)
@@ -177,12 +179,10 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
 
 
 def _write_own(prompt: Prompt, fields: dict[str, Any]) -> None:
-    """Write what only this format knows; members of `include` and `text` go to those that stand there."""
+    """Write what only this format knows; what `include` asks for goes to what stands there."""
     for name, value in prompt.extra.items():
         if name == "include" and isinstance(value, list):
             fields["include"] += value
-        elif name == "text":
-            fields["text"] = {**fields.get("text", {}), **(as_object(value) or {})}
         else:
             fields[name] = value
 

@@ -1,7 +1,6 @@
 """Tools, choices among them, and what else shapes an answer, as callers write it."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from gateway.core.message import Format, Reasoning, ServerTool, Tool, ToolChoice
 from gateway.dialects.chat.fields import (
@@ -14,16 +13,37 @@ from gateway.dialects.chat.fields import (
     maybe_flag,
     maybe_object,
     maybe_text,
-    rest_of,
     wrong,
 )
 from gateway.dialects.responses.settings import SEALED
 from gateway.dialects.responses.states import ORIGIN
+from gateway.dialects.within import Shape, rest_of
 
-_FUNCTION = frozenset({"type", "name", "description", "parameters", "strict", *MARKS})
-_CUSTOM = frozenset({"type", "name", "description", "format", *MARKS})
+_FIELDS = ("name", "description", "parameters", "strict")
+_FUNCTION = Shape("type", *_FIELDS, function=Shape(*_FIELDS), **MARKS)
+_GRAMMAR = Shape("syntax", "definition")
+_CUSTOM = Shape(
+    "type",
+    "name",
+    "description",
+    format=Shape("type", *_GRAMMAR.free, grammar=_GRAMMAR),
+    **MARKS,
+)
+_NAMED = Shape("name")
+_FORMAT = Shape("name", "schema", "strict", "description")
+SETTINGS = {
+    "stream_options": Shape("include_obfuscation"),
+    "text": Shape("verbosity", format=Shape("type", *_FORMAT.free, json_schema=_FORMAT)),
+}
+"""The settings that are objects: their members that nobody knows are `strays` of a prompt."""
+CHOICE = {
+    "tool_choice": Shape(
+        "type", "name", "mode", tools=Shape("type", "name"), function=_NAMED, custom=_NAMED
+    )
+}
+"""The same of a choice that every format knows; another is kept whole."""
 _MODES = frozenset({"auto", "none", "required"})
-_REASONING = frozenset({"effort", "summary", "generate_summary"})
+_REASONING = Shape("effort", "summary", "generate_summary")
 SEALED_REASONING = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
 
@@ -48,7 +68,7 @@ def _tool(tool: Json, at: str) -> Tool | ServerTool:
             maybe_object(inner.get("parameters"), f"{at}.parameters"),
             maybe_flag(inner.get("strict"), f"{at}.strict"),
             cache=mark_of(tool, at),
-            extra=rest_of(inner, _FUNCTION),
+            extra=rest_of(tool, _FUNCTION),
         )
     if kind == "custom":
         return Tool(
@@ -109,14 +129,13 @@ def choice_of(value: object, at: str = "tool_choice") -> tuple[ToolChoice | None
     return ToolChoice("required" if mode_said == "required" else "auto", tuple(names)), None
 
 
-def text_of(value: object, at: str = "text") -> tuple[Format | None, str, Mapping[str, Any]]:
-    """Read the field `text`: the form of the answer, its verbosity, and what else it says."""
+def text_of(value: object, at: str = "text") -> tuple[Format | None, str]:
+    """Read the field `text`: the form of the answer, and its verbosity."""
     text = maybe_object(value, at) or {}
     form = text.get("format")
     return (
         None if form is None else _format(an_object(form, f"{at}.format"), f"{at}.format"),
         maybe_text(text.get("verbosity"), f"{at}.verbosity"),
-        rest_of(text, frozenset({"format", "verbosity"})),
     )
 
 

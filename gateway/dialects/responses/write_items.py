@@ -20,8 +20,10 @@ from gateway.dialects.chat.data_url import join_data
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.responses.sealed import encrypted_content
 from gateway.dialects.responses.states import MAKER, ORIGIN
+from gateway.dialects.within import put_back
 
 Json = dict[str, Any]
+_Bagged = Message | Text | Image | Audio | File | Refusal | Thinking | ToolCall | ToolResult
 
 
 class ItemWriter:
@@ -49,12 +51,13 @@ class ItemWriter:
     def _part(self, part: Part, where: str) -> Json:
         """Return a part of a message or result."""
         written = write_part(part, where)
-        if self._own and isinstance(part, Text | Image | Audio | File):
-            written.update(part.extra)
+        if isinstance(part, Text | Image | Audio | File):
+            return self._full(written, part)
         return written
 
-    def _extra(self, of: Message | Text | ToolCall | ToolResult) -> Mapping[str, Any]:
-        return of.extra if self._own else {}
+    def _full(self, written: Json, of: _Bagged) -> Json:
+        """Return an item or part with what a caller of this format said besides."""
+        return put_back(written, of.extra) if self._own and of.extra else written
 
     def _asked(self, message: Message, where: str) -> Iterator[Json]:
         """Yield what a user or a system prompt says; items of this format stand between messages."""
@@ -75,17 +78,17 @@ class ItemWriter:
     def _message(self, message: Message, content: list[Json]) -> Json:
         plain = len(content) == 1 and content[0].keys() == {"type", "text"}
         said = content[0]["text"] if plain else content
-        return {"role": message.role, "content": said, **self._extra(message)}
+        return self._full({"role": message.role, "content": said}, message)
 
     def _said(self, message: Message, where: str) -> Iterator[Json]:
         """Yield what a model said: neighbouring texts as one message, everything else as items of its own."""
         content: list[Json] = []
         for place, part in enumerate(message.parts):
             if isinstance(part, Text):
-                content.append({**_output_text(part), **self._extra(part)})
+                content.append(self._full(_output_text(part), part))
                 continue
             if isinstance(part, Refusal):
-                content.append({"type": "refusal", "refusal": part.text})
+                content.append(self._full({"type": "refusal", "refusal": part.text}, part))
                 continue
             if content:
                 yield self._message_of_model(message, content)
@@ -104,12 +107,7 @@ class ItemWriter:
             yield self._message_of_model(message, content)
 
     def _message_of_model(self, message: Message, content: list[Json]) -> Json:
-        return {
-            "type": "message",
-            "role": "assistant",
-            "content": content,
-            **self._extra(message),
-        }
+        return self._full({"type": "message", "role": "assistant", "content": content}, message)
 
     def _reasoning(self, part: Thinking, where: str) -> Iterator[Json]:
         """Yield what OpenAI sealed as it came; other thinking has no place in this format's history."""
@@ -123,40 +121,31 @@ class ItemWriter:
         pieces = part.summary or ((part.text,) if part.text else ())
         written["summary"] = [{"type": "summary_text", "text": text} for text in pieces]
         written["encrypted_content"] = encrypted_content(part)
-        yield written
+        yield self._full(written, part)
 
     def _call(self, part: ToolCall) -> Json:
-        item = self._extra(part).get("item")
+        item = part.extra.get("item") if self._own else None
         if isinstance(item, Mapping):
             return dict(cast("Json", item))
         kind, field = _CALL_FIELDS[part.custom]
         said = part.arguments if part.custom else part.arguments or "{}"
         # Without the id of the item: with it OpenAI wants the reasoning item before it too.
-        return {
-            "type": kind,
-            "call_id": part.id,
-            "name": part.name,
-            field: said,
-            **self._extra(part),
-        }
+        written: Json = {"type": kind, "call_id": part.id, "name": part.name, field: said}
+        return self._full(written, part)
 
     def _results(self, message: Message, where: str) -> Iterator[Json]:
         for place, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 if part.is_error:
                     self._notes.lost("field_unsupported", "is_error")
-                item = self._extra(part).get("item")
+                item = part.extra.get("item") if self._own else None
                 if isinstance(item, Mapping):
                     yield dict(cast("Json", item))
                     continue
                 kind = f"{_CALL_FIELDS[part.custom][0]}_output"
                 output = self._output(part.parts, f"{where}.content[{place}]")
-                yield {
-                    "type": kind,
-                    "call_id": part.call_id,
-                    "output": output,
-                    **self._extra(part),
-                }
+                written: Json = {"type": kind, "call_id": part.call_id, "output": output}
+                yield self._full(written, part)
             elif isinstance(part, Opaque):
                 yield from self._opaque(part, f"{where}.content[{place}]")
 
