@@ -92,13 +92,13 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         output["format"] = form
     if output:
         body["output_config"] = output
+    if prompt.origin == DIALECT:
+        put_strays(body, prompt.strays, notes)
     return {name: codec.raw(value) for name, value in body.items()}
 
 
 def _write_messages(
     messages: Sequence[Message], blocks: BlockWriter, traits: Traits
-    if prompt.origin == DIALECT:
-        put_strays(body, prompt.strays, notes)
 ) -> list[dict[str, Any]]:
     """Return the messages; results of tools and what the user says behind them are one."""
     written: list[dict[str, Any]] = []
@@ -109,13 +109,13 @@ def _write_messages(
         content = blocks.write_all(message.parts)
         if written and written[-1]["role"] == role:
             written[-1]["content"] += content
+            blocks.with_rest(written[-1], message.extra)
         elif content:
             turn: dict[str, Any] = {"role": role, "content": content}
             written.append(blocks.with_rest(turn, message.extra))
     if written and written[-1]["role"] == "assistant" and traits.prefill:
         last = written[-1]["content"][-1]
         if last["type"] == "text":
-            blocks.with_rest(written[-1], message.extra)
             last["text"] = last[
                 "text"
             ].rstrip()  # the format refuses a beginning that ends in blanks
