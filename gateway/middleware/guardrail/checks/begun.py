@@ -1,6 +1,7 @@
 """Patterns of what may still become a match: what a growing text ends with, when a match has begun in it (K26).
 
-Made from a pattern's own syntax tree. Where that says too little (assertions), more is held back, never less.
+Made from a pattern's own syntax tree. Where that says too little (assertions), more is held back, never less. Edges
+of words and beginnings of lines are kept where the text on both sides of them is known.
 """
 
 import re
@@ -12,7 +13,7 @@ from gateway.middleware.guardrail.linear import compile_pattern
 _op: Any = import_module("re._constants")
 _parser: Any = import_module("re._parser")
 _LARGEST: Final = 4_000
-"""Characters of a pattern that is made; a larger one is left."""
+"""Characters of a pattern that is made of an operator's; a larger one is left."""
 _MOST_REPEATS: Final = 100
 _OTHERWISE: Final = ("(?U", "\\C", "\\Q", "[[", "[:", "{,", "--", "&&", "||", "~~")
 """What the parser of Python reads in another way than RE2, or warns of."""
@@ -33,7 +34,7 @@ class Begun(Protocol):
     def search(self, text: str, /) -> Any: ...  # noqa: ANN401  re2's own type has no stubs
 
 
-def begun(pattern: str) -> Begun | None:
+def begun(pattern: str, *, largest: int = _LARGEST) -> Begun | None:
     """Return what finds the first place from which a text may still become a match; None where it does not tell."""
     if any(other in pattern for other in _OTHERWISE):
         return None
@@ -41,51 +42,56 @@ def begun(pattern: str) -> Begun | None:
         tree = _parser.parse(pattern)
         if tree.state.flags & ~(re.IGNORECASE | re.UNICODE):
             return None
-        _, begins = _sequence(list(tree))
+        _, begins = _sequence(list(tree), largest)
         flags = "(?i)" if tree.state.flags & re.IGNORECASE else ""
         made = f"{flags}(?:{begins}){_END}"
-        return cast("Begun", compile_pattern(made)) if len(made) <= _LARGEST else None
+        return cast("Begun", compile_pattern(made)) if len(made) <= largest else None
     except (_Unknown, re.error, ValueError, OverflowError, RecursionError):
         return None
 
 
-def _sequence(items: list[Any]) -> tuple[str, str]:
+def _sequence(items: list[Any], largest: int, *, lines: bool = False) -> tuple[str, str]:
     """Return a pattern of all of a sequence, and one of every beginning of it, the empty one too."""
     whole, begins = "", ""
     for item in reversed(items):
-        own, own_begins = _item(item)
+        own, own_begins = _item(item, largest, lines=lines)
         whole = own + whole
         begins = f"(?:{own}{begins}|{own_begins})" if begins else own_begins
-        if len(begins) > _LARGEST:
+        if len(begins) > largest:
             raise _Unknown
     return whole, begins
 
 
-def _item(item: Any) -> tuple[str, str]:  # noqa: ANN401  the parser's own tree
-    """Return the same of one node."""
+def _item(item: Any, largest: int, *, lines: bool) -> tuple[str, str]:  # noqa: ANN401  the parser's own tree
+    """Return the same of one node; `lines`: `^` means the beginning of a line."""
     op, value = item
-    if op is _op.AT:  # what stands around it is not known yet
+    if op is _op.AT:  # at the end of a text it is not known what follows
+        if value is _op.AT_BOUNDARY:
+            return r"\b", ""
+        return ("(?m:^)" if lines and value is _op.AT_BEGINNING else ""), ""
+    if op in {_op.ASSERT, _op.ASSERT_NOT}:
         return "", ""
     if op is _op.SUBPATTERN:
         _, added, removed, inner = value
-        if added or removed:
+        if added & ~re.MULTILINE or removed:
             raise _Unknown
-        whole, begins = _sequence(list(inner))
+        whole, begins = _sequence(list(inner), largest, lines=lines or bool(added))
         return f"(?:{whole})", f"(?:{begins})"
     if op is _op.BRANCH:
-        pairs = [_sequence(list(branch)) for branch in value[1]]
+        pairs = [_sequence(list(branch), largest, lines=lines) for branch in value[1]]
         return (
             f"(?:{'|'.join(whole for whole, _ in pairs)})",
             f"(?:{'|'.join(begins for _, begins in pairs)})",
         )
     if op in {_op.MAX_REPEAT, _op.MIN_REPEAT}:
-        return _repeat(*value)
+        least, most, inner = value
+        return _repeat(least, most, _sequence(list(inner), largest, lines=lines))
     one = _character(op, value)
     return one, f"{one}?"
 
 
-def _repeat(least: int, most: Any, inner: Any) -> tuple[str, str]:  # noqa: ANN401  the parser's own tree
-    whole, begins = _sequence(list(inner))
+def _repeat(least: int, most: Any, pair: tuple[str, str]) -> tuple[str, str]:  # noqa: ANN401  the parser's own tree
+    whole, begins = pair
     if most is _op.MAXREPEAT:
         return f"(?:{whole}){{{least},}}" if least else f"(?:{whole})*", f"(?:{whole})*(?:{begins})"
     if most > _MOST_REPEATS:
