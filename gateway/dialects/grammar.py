@@ -51,7 +51,9 @@ class Grammar:
     tools that take free text may be sent; otherwise they become functions. `bags`: dialects whose own members
     of tools, messages and parts are written again; others are noted. `titles`: of which files the name is told:
     all, data (not of plain texts) or none. `displays`: it is told how thinking is shown (`thinking.display`).
-    `file_ids`: dialects whose callers may name files by id; None leaves them to the writer.
+    `file_ids`: dialects whose callers may name files by id; None leaves them to the writer. `forms`: forms of
+    answers that it keeps itself; others are had of a call of a tool, as far as `forced` calls go: always, not at
+    all, or quiet: only where thinking is switched off by name.
     """
 
     alternates: bool = False
@@ -83,5 +85,7 @@ class Grammar:
     bags: frozenset[str] = frozenset()
     titles: Literal["all", "data", "none"] = "all"
     displays: bool = False
+    forms: frozenset[str] = frozenset({"text", "json", "schema"})
+    forced: Literal["always", "quiet", "never"] = "always"
     names: NameRules = NameRules()
     schema: SchemaRules = field(default_factory=SchemaRules)

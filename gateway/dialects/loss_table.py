@@ -144,6 +144,20 @@ LOSSES: dict[str, Loss] = {
         "sealed reasoning of earlier turns could not be looked up: the store did not answer",
         "Opaque state that the gateway keeps for callers, while its store is down.",
     ),
+    "form_by_call": Loss(
+        "is asked for as what a tool is called with: this target follows the schema then, but is not held to it",
+        "A schema at models without structured output (older Claude, Nova, DeepSeek): a tool of it must be called.",
+    ),
+    "form_excluded": Loss(
+        "is had of this target by a call that it must make, which goes with no other tools and no thinking",
+        "JSON beside tools or thinking, at a target that has to be made call a tool for it (Claude, Nova, DeepSeek).",
+        refused=True,
+    ),
+    "form_unsupported": Loss(
+        "is a form of answers that this target cannot be held to",
+        "JSON at a target that can neither be asked for it nor be made call a tool; a schema of no object.",
+        refused=True,
+    ),
     "store_off": Loss(
         "nothing is stored; the answer is given once",
         "`store` true of Responses, at every target.",

@@ -1,6 +1,8 @@
 """One request on its way between two formats: read, fitted and written; its answer read and written back."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from gateway.core import codec
@@ -19,6 +21,7 @@ from gateway.core.message import Message, Prompt, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.fit.custom_tools import CustomTools, as_functions
+from gateway.dialects.fit.forced_form import as_call
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.naming import media_of, placed
 from gateway.dialects.fit.prompt import fit
@@ -32,32 +35,32 @@ from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter
 from gateway.dialects.wires import WIRES, Wire
 
 
+class Step(NamedTuple):
+    """How one change to a request is undone on the way back: in a whole answer, and in the events of a stream."""
+
+    answer: Callable[[Answer], Answer]
+    stream: Callable[[], Callable[[Sequence[Event]], Sequence[Event]]]
+
+
 class Translation:
     """The way between a caller's format and a target's, for one request; made anew for each target."""
 
-    __slots__ = (
-        "_caller", "_customs", "_names", "_stops", "_target", "_told", "makers", "notes", "wire",
-    )  # fmt: skip
+    __slots__ = ("_caller", "_steps", "_target", "_told", "notes", "wire")
 
     def __init__(
         self,
         caller: CallerSide,
         target: TargetSide,
         told: Told,
-        names: NameMap,
         notes: Notes,
-        stops: Sequence[str] = (),
-        kind: str = "",
+        steps: Sequence[Step] = (),
     ) -> None:
-        self._stops = stops
-        self.makers = Makers(kind if target.name == RESPONSES else "")
-        self._customs = CustomTools.of(told.prompt)
         self.wire: Wire = WIRES[target.name]
         self.notes = notes
         self._caller = caller
         self._target = target
         self._told = told
-        self._names = names
+        self._steps = steps
 
     @property
     def prompt(self) -> Prompt:
@@ -68,26 +71,25 @@ class Translation:
         """Return a watcher for one stream."""
         reader = self._target.reader(rules)
         writer = self._caller.writer(self._told, self.notes)
-        collector = Collector(self._target.name)
-        stops = StopWatch(self._stops) if self._stops else None
-        return TranslatedStream(reader, writer, self._names, self._customs, collector, stops, self)
+        steps = [step.stream() for step in self._steps]
+        return TranslatedStream(reader, writer, steps, Collector(self._target.name), self)
 
     def read_whole(self, body: bytes, rules: StreamRules) -> tuple[bytes, Answer]:
         """Return a whole answer in the caller's format, and what it says."""
         answer = self._target.read_whole(
             body, rules.secrets, reasoning_outside=rules.reasoning_outside
         )
-        answer = self._customs.answer(self._names.answer(self.makers.answer(answer)))
-        if self._stops:
-            answer = StopWatch(self._stops).whole(answer)
+        for step in self._steps:
+            answer = step.answer(answer)
         return self._caller.write_answer(answer, self._told, self.notes), answer
 
 
 class Written(NamedTuple):
-    """A request for a target: its fields without model and stream, and the way back."""
+    """A request for a target: its fields without model and stream, the way back, and the names that it says."""
 
     fields: codec.Fields
     translation: Translation
+    names: NameMap
 
 
 def write(
@@ -100,17 +102,32 @@ def write(
     notes: Notes,
 ) -> Written:
     """Write a request for a target of this grammar; raises InputError for what it cannot take."""
+    prompt, form = as_call(prompt, grammar, notes)
+    if form is not None and grammar.prefill:
+        grammar = replace(grammar, prefill=False)  # what begins a text begins no call
     if not grammar.custom_tools:
         prompt = as_functions(prompt, notes)
     fitted = fit(prompt, grammar, notes)
     names = NameMap.of(fitted, grammar.names)
+    makers = Makers(facts.kind if target.name == RESPONSES else "")
     try:
-        made = Makers(facts.kind if target.name == RESPONSES else "").apply(names.apply(fitted))
-        fields = target.write_request(made, facts, notes)
+        fields = target.write_request(makers.apply(names.apply(fitted)), facts, notes)
     except InputError as error:
         raise _where(error, told.prompt, target, facts, grammar, notes) from None
+    steps = [Step(each.answer, lambda it=each: it.events) for each in (makers, names) if each]
+    customs = CustomTools.of(told.prompt)
+    if customs:
+        steps.append(Step(customs.answer, lambda: customs.stream().events))
+    if form is not None:
+        steps.append(Step(form.answer, lambda: form.stream().events))
     stops = watched(prompt, grammar)
-    return Written(fields, Translation(caller, target, told, names, notes, stops, facts.kind))
+    if stops:
+        steps.append(Step(partial(_stopped, stops), lambda: StopWatch(stops).add))
+    return Written(fields, Translation(caller, target, told, notes, steps), names)
+
+
+def _stopped(stops: Sequence[str], answer: Answer) -> Answer:
+    return StopWatch(stops).whole(answer)
 
 
 def _where(
@@ -138,18 +155,15 @@ class TranslatedStream:
     """A stream of a provider as its caller's format; `dialects.base.Watcher` says the rest."""
 
     __slots__ = (
-        "_customs", "_makers", "_names", "_reader", "_stops", "_writer", "begun", "collector", "done", "error",
-        "on_ended", "translation", "usage",
+        "_reader", "_steps", "_writer", "begun", "collector", "done", "error", "on_ended", "translation", "usage",
     )  # fmt: skip
 
     def __init__(
         self,
         reader: StreamReader,
         writer: StreamWriter,
-        names: NameMap,
-        customs: CustomTools,
+        steps: Sequence[Callable[[Sequence[Event]], Sequence[Event]]],
         collector: Collector,
-        stops: StopWatch | None,
         translation: Translation,
     ) -> None:
         self.usage: Usage | None = None
@@ -161,10 +175,7 @@ class TranslatedStream:
         self.translation = translation
         self._reader = reader
         self._writer = writer
-        self._names = names
-        self._makers = translation.makers
-        self._customs = customs.stream() if customs else None
-        self._stops = stops
+        self._steps = steps
 
     @property
     def events(self) -> int:
@@ -205,11 +216,8 @@ class TranslatedStream:
         self.error = self._reader.error
         if not events:
             return b""
-        events = self._names.events(self._makers.events(events))
-        if self._customs is not None:
-            events = self._customs.events(events)
-        if self._stops is not None:
-            events = self._stops.add(events)
+        for step in self._steps:
+            events = step(events)
         for event in events:
             match event:
                 case Delta():

@@ -1,6 +1,7 @@
 """Converse as the target's side of a translation."""
 
 from functools import lru_cache
+from typing import Literal
 from urllib.parse import quote
 
 from gateway.core import codec
@@ -14,6 +15,7 @@ from gateway.dialects.bedrock.models import Family, family_of
 from gateway.dialects.bedrock.stream_reader import ConverseReader
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes
+from gateway.dialects.messages.models import traits_of
 from gateway.dialects.sides import Facts
 
 _MOST_STOPS = 2500
@@ -46,7 +48,15 @@ def _grammar(family: Family) -> Grammar:
         displays=family.is_claude,
         file_ids=frozenset(),
         own_urls=("s3://",),
+        forms=frozenset({"text", "schema"} if family.takes_schema else {"text"}),
+        forced=_forced(family),
     )
+
+
+def _forced(family: Family) -> Literal["always", "quiet", "never"]:
+    if family.is_claude:
+        return traits_of(family.name).forced
+    return "always" if family.takes_choice else "never"
 
 
 class Converse:

@@ -11,6 +11,8 @@ _CLAUDE = re.compile(
 _NEWEST = (99, 0)
 _OLDEST = (2, 0)
 _NO_CHOICE = frozenset({"meta", "cohere", "ai21"})
+_FIRST_FORMATS, _NO_FORMATS = (4, 1), (4, 7)
+"""The first version of Claude with answers by a schema, and the first that Bedrock refuses them for."""
 _NO_STRICT = frozenset({"amazon", "meta", "cohere", "ai21", "stability", "writer"})
 
 
@@ -66,8 +68,15 @@ class Family:
     def takes_strict(self) -> bool:
         """Whether a tool may ask for arguments that keep its schema."""
         if self.is_claude:
-            return self.version >= (4, 5)
+            return (4, 5) <= self.version < _NO_FORMATS
         return not self.is_opaque and self.vendor not in _NO_STRICT
+
+    @property
+    def takes_schema(self) -> bool:
+        """Whether an answer may be asked for by a schema."""
+        if self.is_claude:
+            return _FIRST_FORMATS <= self.version < _NO_FORMATS
+        return self.vendor not in _NO_STRICT
 
     @property
     def takes_sampling(self) -> bool:

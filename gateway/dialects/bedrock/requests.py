@@ -153,7 +153,8 @@ def _output(prompt: Prompt, effort: str, notes: Notes) -> dict[str, Any]:
             schema["description"] = form.description
         found["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": schema}}
     elif form is not None and form.kind == "json":
-        notes.lost("field_unsupported", "response_format")
+        name = word(prompt.origin, "form")
+        raise refuse("form_unsupported", name, param=name)
     if effort:
         found["effort"] = effort
     return found

@@ -8,6 +8,7 @@ from gateway.dialects.bedrock.answers import NAME
 from gateway.dialects.bedrock.content import Content
 from gateway.dialects.bedrock.models import Family
 from gateway.dialects.losses import Notes, refuse
+from gateway.dialects.messages.schema_out import COMBINED, joined
 
 _NO_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
 
@@ -90,6 +91,9 @@ def _spec(
     if tool.custom:
         raise refuse("tool_unsupported", f"the tool {tool.name}", param="tools")
     schema = tool.parameters or _NO_SCHEMA
+    if family.is_claude and not COMBINED.isdisjoint(schema):
+        schema = joined(schema)
+        notes.lost("schema_changed", f"tools ({tool.name})")
     if "type" not in schema:
         schema = {"type": "object", **schema}
     spec: dict[str, Any] = {"name": tool.name}

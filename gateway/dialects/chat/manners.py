@@ -159,7 +159,13 @@ MANNERS: Mapping[str, Manner] = {
         fields=_SAID,
         wants_thinking=True,
         reasoning="switch",
-        grammar=replace(_BASE, image_urls=False, image_data=False),
+        grammar=replace(
+            _BASE,
+            image_urls=False,
+            image_data=False,
+            forms=frozenset({"text", "json"}),
+            forced="quiet",
+        ),
     ),
     "zai": Manner(fields=_SAID | {"user"}, reasoning="either", grammar=_BASE),
     "moonshot": Manner(

@@ -1,8 +1,9 @@
 """What families of Claude take, by the model's name; models of other makers take what all once took."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _NAME = re.compile(
     r"claude-(?:(?P<old>\d)(?:[-.](?P<older>\d))?-)?(?P<family>[a-z]+)"
@@ -10,6 +11,11 @@ _NAME = re.compile(
 )
 _NO_BUDGET, _NO_PREFILL, _ADAPTIVE = (4, 7), (4, 6), (4, 6)
 _ONE_OF_BOTH, _FORMATS, _THINKS = (4, 1), (4, 1), (3, 7)
+_FORMATS_AT: Mapping[str, tuple[tuple[int, int], tuple[int, int] | None]] = {
+    "bedrock": (_FORMATS, (4, 7)),
+    "vertex": ((4, 6), None),
+}
+"""The first version with answers by a schema, and the first without, where a cloud differs from Anthropic."""
 _ALWAYS_THINK = frozenset({"fable", "mythos"})
 _THINKS_UNASKED = _UNDATED = (5, 0)
 
@@ -20,8 +26,8 @@ class Traits(NamedTuple):
     `budget`: thinking by a budget; `adaptive`: thinking as it sees fit. `quiet`: it takes that thinking is switched
     off; `thinks`: it thinks where nobody says anything.
     `efforts` from the least to the most. `sampling`: temperature, top_p and top_k; `both`: the first two at once.
-    `formats`: answers by a schema. `prefill`: the history may end with the beginning of the answer. `most_output`:
-    tokens of its longest answer, None where that is not known.
+    `formats`: answers by a schema, and tools that keep theirs. `prefill`: the history may end with the beginning of
+    the answer. `most_output`: tokens of its longest answer, None where that is not known.
     """
 
     budget: bool = True
@@ -35,13 +41,23 @@ class Traits(NamedTuple):
     prefill: bool = True
     most_output: int | None = None
 
+    @property
+    def forced(self) -> Literal["always", "quiet", "never"]:
+        """Whether a call of a tool can be forced: never while it thinks."""
+        if not self.thinks:
+            return "always"
+        return "quiet" if self.quiet else "never"
+
 
 _OTHERS = Traits()
 
 
 @lru_cache(maxsize=256)
-def traits_of(model: str) -> Traits:
-    """Return what a model takes; `model` is the provider's name of it, on Vertex and Bedrock too."""
+def traits_of(model: str, kind: str = "") -> Traits:
+    """Return what a model takes; `model` is the provider's name of it, on Vertex and Bedrock too.
+
+    `kind` is the provider's: other clouds know some fields for some models alone.
+    """
     found = _NAME.search(model.lower())
     if found is None:
         return _OTHERS
@@ -56,10 +72,15 @@ def traits_of(model: str) -> Traits:
         efforts=_efforts(family, version),
         sampling=version < _NO_BUDGET,
         both=version < _ONE_OF_BOTH,
-        formats=version >= _FORMATS,
+        formats=_takes_formats(version, kind),
         prefill=version < _NO_PREFILL,
         most_output=_most_output(family, version),
     )
+
+
+def _takes_formats(version: tuple[int, int], kind: str) -> bool:
+    first, behind = _FORMATS_AT.get(kind, (_FORMATS, None))
+    return version >= first and (behind is None or version < behind)
 
 
 def _version(found: re.Match[str]) -> tuple[int, int]:

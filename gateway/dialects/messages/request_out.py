@@ -26,17 +26,20 @@ _SYSTEM = frozenset({"system", "developer"})
 _HOSTED = frozenset({"bedrock", "vertex"})
 """Kinds of providers that fetch no addresses for Claude."""
 _MOST_STOPS = 8191
+_PLAIN = frozenset({"text"})
+_WITH_SCHEMA = _PLAIN | {"schema"}
 
 
 @lru_cache(maxsize=256)
 def grammar_of(facts: Facts) -> Grammar:
     """Return what a history must be."""
     fetches = facts.kind not in _HOSTED
+    traits = traits_of(facts.model, facts.kind)
     return Grammar(
         alternates=True,
         system="leading",
         empty_text=False,
-        prefill=traits_of(facts.model).prefill,
+        prefill=traits.prefill,
         results_together=True,
         results_complete=True,
         object_arguments=True,
@@ -47,18 +50,20 @@ def grammar_of(facts: Facts) -> Grammar:
         most_stops=_MOST_STOPS,
         blank_stops=False,
         cache_marks=4,
-        sealed_turns=not traits_of(facts.model).adaptive,
+        sealed_turns=not traits.adaptive,
         call_ids=NameRules(),
         items=frozenset({DIALECT}),
         bags=frozenset({DIALECT}),
         displays=True,
+        forms=_WITH_SCHEMA if traits.formats else _PLAIN,
+        forced=traits.forced,
         file_ids=frozenset({DIALECT}),
     )
 
 
 def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     """Write a prompt that fits the grammar as the fields of a body; `model` and `stream` are left out."""
-    traits = traits_of(facts.model)
+    traits = traits_of(facts.model, facts.kind)
     body: dict[str, Any] = {}
     blocks = BlockWriter(prompt.origin, notes)
     system = [

@@ -92,13 +92,16 @@ def _write_mode(choice: ToolChoice | None) -> dict[str, Any] | None:
 
 
 def write_format(prompt: Prompt, traits: Traits, notes: Notes) -> dict[str, Any] | None:
-    """Return the form of the answer; a schema is closed where another format left it open."""
+    """Return the form of the answer; a schema is closed where another format left it open.
+
+    Raises InputError for a form that the model is not held to: `fit.forced_form` asks for it by a tool.
+    """
     form = prompt.format
     if form is None or form.kind == "text":
         return None
     if form.kind != "schema" or form.schema is None or not traits.formats:
-        notes.lost("field_unsupported", "response_format")
-        return None
+        name = word(prompt.origin, "form")
+        raise refuse("form_unsupported", name, param=name)
     if prompt.origin == DIALECT:
         return {"type": "json_schema", "schema": form.schema}
     if form.description:

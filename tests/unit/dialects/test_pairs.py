@@ -13,6 +13,7 @@ import pytest
 from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.core.message import Part, Prompt, Tool, ToolCall, ToolResult
+from gateway.dialects.fit.forced_form import NAME as FORM
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.loss_table import LOSSES
 from gateway.dialects.losses import Notes
@@ -175,13 +176,30 @@ def with_own_names(read: Prompt, names: NameMap) -> Prompt:
     return codec.replace(read, messages=tuple(messages), tools=tools, choice=choice)
 
 
+def with_own_form(read: Prompt, asked: Prompt) -> Prompt:
+    """Return what a target read with a tool that must be called for the form of answer that it stands for."""
+    made = next((tool for tool in read.tools if isinstance(tool, Tool) and tool.name == FORM), None)
+    if made is None:
+        return read
+    assert read.choice is not None
+    assert read.choice.mode in {"required", "named"}
+    form = asked.format
+    assert form is not None
+    assert form.kind == "json" or made.parameters == form.schema
+    tools = tuple(tool for tool in read.tools if tool is not made)
+    return codec.replace(
+        read, format=form, tools=tools, choice=asked.choice, parallel=asked.parallel
+    )
+
+
 def unexplained(asked: Prompt, caller: str, aim: Aim) -> Iterator[str]:
     """Yield what is different at the target and named by no warning; raises InputError for what is refused."""
     side, notes = TARGETS[aim.wire], Notes()
     told = Told("req_1", "m", 0, asked)
     written = write(asked, CALLERS[caller], side, aim.facts, side.grammar(aim.facts), told, notes)
     body = {name: codec.value_of(field) for name, field in written.fields.items()}
-    read = with_own_names(aim.read({"model": "m", **body}), written.translation._names)
+    read = with_own_names(aim.read({"model": "m", **body}), written.names)
+    read = with_own_form(read, asked)
     first, second = pieces(asked), pieces(read)
     if first["max_tokens"] is None:
         second["max_tokens"] = None  # some formats must say one

@@ -41,8 +41,8 @@ def test_the_form_of_the_answer_is_a_schema_in_a_text() -> None:
     )
     assert {**schema, "additionalProperties": False} == json.loads(told["schema"])
     assert [] == lost(notes)
-    assert "outputConfig" not in written(asked(format=Format("json")), notes=notes)
-    assert ["response_format"] == lost(notes)
+    with pytest.raises(InputError, match="response_format: is a form of answers"):
+        written(asked(format=Format("json")))
     assert "outputConfig" not in written(asked(format=Format("text")))
 
 

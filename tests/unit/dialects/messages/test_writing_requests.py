@@ -356,11 +356,9 @@ def test_closing_a_schema_alone_is_no_change() -> None:
     ("model", "form"),
     [("claude-sonnet-4", Format("schema", schema=SCHEMA)), ("claude-opus-4-5", Format("json"))],
 )
-def test_a_form_that_the_model_does_not_know_is_noted(model: str, form: Format) -> None:
-    body, warnings = write(ask(format=form), model)
-
-    assert "output_config" not in body
-    assert ["response_format"] == [warning.partition(":")[0] for warning in warnings]
+def test_a_form_that_the_model_does_not_know_is_never_left_out(model: str, form: Format) -> None:
+    with pytest.raises(InputError, match="response_format: is a form of answers"):
+        write(ask(format=form), model)
 
 
 def test_the_beginning_of_an_answer_ends_without_blanks() -> None:
