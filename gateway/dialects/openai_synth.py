@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from gateway.core import clock, codec
 from gateway.core.errors import GatewayError, UpstreamError
+from gateway.dialects.chat.answers_out import made_id
 from gateway.dialects.sse import frame, parse_event, split_events
 
 _DONE = b"data: [DONE]\n\n"
@@ -32,7 +33,8 @@ def synthesise(endpoint: str, body: bytes, *, include_usage: bool) -> bytes:
         choice = dict(codec.as_object(item) or {})
         index = choice.pop("index", place)
         finish = choice.pop("finish_reason", None) or _finish_of(choice)
-        deltas = _chat_deltas(choice) if endpoint == "chat" else [choice]
+        whole = f"{answer.get('id', '')}", place
+        deltas = _chat_deltas(choice, *whole) if endpoint == "chat" else [choice]
         last: dict[str, Any] = {"delta": {}} if endpoint == "chat" else {"text": ""}
         for delta in deltas:
             said = {"index": index, **delta, "finish_reason": None}
@@ -100,21 +102,35 @@ def _finish_of(choice: dict[str, Any]) -> str:
     return "tool_calls" if message.get("tool_calls") else "stop"
 
 
-def _chat_deltas(choice: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the chunks of one choice: the role, then everything the message holds."""
+def _chat_deltas(choice: dict[str, Any], answer_id: str, place: int) -> list[dict[str, Any]]:
+    """Return the chunks of one choice: the role, then everything the message holds.
+
+    Clients put calls of a stream together by what only a whole answer may leave out: each gets an id and a type.
+    """
     message = dict(codec.as_object(choice.pop("message", None)) or {})
     role = message.pop("role", None) or "assistant"
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         listed = cast("list[object]", calls)
         message["tool_calls"] = [
-            {"index": index, **(codec.as_object(call) or {})} for index, call in enumerate(listed)
+            _call(index, codec.as_object(call) or {}, made_id(answer_id, place, index))
+            for index, call in enumerate(listed)
         ]
     content = {key: value for key, value in message.items() if value is not None}
     first = {"delta": {"role": role, "content": "" if content.get("content") else None}}
     if not content and not choice:
         return [first]
     return [first, {**choice, "delta": content}]
+
+
+def _call(index: int, call: dict[str, Any], made_up: str) -> dict[str, Any]:
+    kind = "custom" if "custom" in call else "function"
+    return {
+        "index": index,
+        **call,
+        "id": call.get("id") or made_up,
+        "type": call.get("type") or kind,
+    }
 
 
 def _frame(chunk: dict[str, Any]) -> bytes:

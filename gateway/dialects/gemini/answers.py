@@ -34,6 +34,7 @@ from gateway.core.message import (
 )
 from gateway.core.usage import Usage
 from gateway.dialects.gemini.grounding import Sources
+from gateway.dialects.gemini.growing import Growing, grows, is_last
 from gateway.dialects.gemini.parts import FORMATS
 from gateway.dialects.gemini.wire import Candidate, Response
 from gateway.dialects.unknown import first_unknown
@@ -119,6 +120,7 @@ class _Choice:
         "_at",
         "_calls",
         "_from",
+        "_growing",
         "_id",
         "_index",
         "_is_sealed",
@@ -134,6 +136,7 @@ class _Choice:
         self._id = response_id
         self._at = -1
         self._calls = 0
+        self._growing: Growing | None = None
         self._open: type[Part] | None = None
         self._is_sealed = False
         self._sources = Sources()
@@ -155,10 +158,14 @@ class _Choice:
 
     def finish(self) -> list[Event]:
         events: list[Event] = []
+        is_cut = self._growing is not None
+        self._grown(events)
         self._cite(events)
         self._close(events)
         native = self.native or ""
-        finish = "tool_calls" if self._calls else _ENDS.get(native, _BLOCKED)
+        finish = _ENDS.get(native, _BLOCKED)
+        if self._calls and not (is_cut and finish == "length"):
+            finish = "tool_calls"
         events.append(Finished(self._index, finish, native))
         return events
 
@@ -170,8 +177,7 @@ class _Choice:
             return
         call = codec.as_object(part.get("functionCall"))
         if call is not None:
-            if call:
-                self._whole(self._call(call, seal), events)
+            self._take(call, seal, events)
             return
         for kind in _OWN_ITEMS:
             if kind in part:
@@ -200,10 +206,31 @@ class _Choice:
             events.append(Sealed(self._index, self._at, seal, ORIGIN))
             self._is_sealed = True
 
+    def _take(self, call: dict[str, Any], seal: str, events: list[Event]) -> None:
+        """Tell a call, once all its pieces are there: they come only where a target's own setting asks for them."""
+        growing = self._growing
+        if call.get("name"):
+            self._grown(events)
+            if grows(call):
+                self._growing = Growing(call, seal)
+            else:
+                self._whole(self._call(call, seal), events)
+        elif growing is not None:
+            growing.take(call)
+            growing.seal = growing.seal or seal
+            if is_last(call):
+                self._grown(events)
+        elif call:
+            self._whole(self._call(call, seal), events)
+
+    def _grown(self, events: list[Event]) -> None:
+        growing, self._growing = self._growing, None
+        if growing is not None:
+            self._whole(self._call(growing.whole(), growing.seal), events)
+
     def _call(self, call: dict[str, Any], seal: str) -> ToolCall:
         name = _text_of(call.get("name"))
         if not name:
-            # Pieces of a call (`partialArgs`) come only to who asks for them, which no caller's format can.
             detail = "a tool call has no name"
             raise UpstreamError("upstream_invalid_response", phase="body", detail=detail)
         args = codec.as_object(call.get("args"))

@@ -6,6 +6,7 @@ from typing import Any
 from gateway.core import codec
 from gateway.core.answer import Answer, Choice
 from gateway.core.message import (
+    NO_BAG,
     Audio,
     File,
     Image,
@@ -118,7 +119,10 @@ def begin_call(part: ToolCall, call_id: str) -> dict[str, Any]:
     """Return a call as it begins: without its input."""
     empty: dict[str, Any] = {}
     block = {"type": "tool_use", "id": part.id or call_id, "name": part.name, "input": empty}
-    beside = {key: value for key, value in part.extra.items() if key in _BESIDE_CALLS}
+    own = (
+        NO_BAG if part.item_id else part.extra
+    )  # an item of Responses: the words mean something else there
+    beside = {key: value for key, value in own.items() if key in _BESIDE_CALLS}
     return with_seal({**block, **beside}, part)
 
 

@@ -22,6 +22,7 @@ from gateway.core.answer import (
     events_of,
 )
 from gateway.core.message import (
+    NO_BAG,
     Citation,
     Image,
     Opaque,
@@ -263,9 +264,13 @@ class ResponsesWriter:
         kind, field = (
             ("custom_tool_call", "input") if part.custom else ("function_call", "arguments")
         )
-        extra = {name: part.extra[name] for name in _CALL_EXTRA if name in part.extra}
-        said = {field: "", "call_id": part.id, "name": part.name}
-        self._script.open({**self._named(kind), **said, **extra})
+        own = (
+            part.extra if part.item_id else NO_BAG
+        )  # another format's words mean something else here
+        extra = {name: own[name] for name in _CALL_EXTRA if name in own}
+        item = self._named(kind)
+        call_id = part.id or f"call_{item['id'].partition('_')[2]}"
+        self._script.open({**item, field: "", "call_id": call_id, "name": part.name, **extra})
         if part.arguments:
             self._say(part.arguments)
 
