@@ -53,7 +53,7 @@ class Grammar:
     all, data (not of plain texts) or none. `displays`: it is told how thinking is shown (`thinking.display`).
     `file_ids`: dialects whose callers may name files by id; None leaves them to the writer. `forms`: forms of
     answers that it keeps itself; others are had of a call of a tool, as far as `forced` calls go: always, not at
-    all, or quiet: only where thinking is switched off by name.
+    all, or quiet: only where thinking is switched off by name. `thinks`: thinking can be switched on.
     """
 
     alternates: bool = False
@@ -87,5 +87,6 @@ class Grammar:
     displays: bool = False
     forms: frozenset[str] = frozenset({"text", "json", "schema"})
     forced: Literal["always", "quiet", "never"] = "always"
+    thinks: bool = True
     names: NameRules = NameRules()
     schema: SchemaRules = field(default_factory=SchemaRules)

@@ -150,7 +150,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "form_excluded": Loss(
         "is had of this target by a call that it must make, which goes with no other tools and no thinking",
-        "JSON beside tools or thinking, at a target that has to be made call a tool for it (Claude, Nova, DeepSeek).",
+        "JSON beside tools or thinking, at a target that has to be made call a tool for it.",
         refused=True,
     ),
     "form_unsupported": Loss(

@@ -50,6 +50,7 @@ def _grammar(family: Family) -> Grammar:
         own_urls=("s3://",),
         forms=frozenset({"text", "schema"} if family.takes_schema else {"text"}),
         forced=_forced(family),
+        thinks=_thinks(family),
     )
 
 
@@ -57,6 +58,13 @@ def _forced(family: Family) -> Literal["always", "quiet", "never"]:
     if family.is_claude:
         return traits_of(family.name).forced
     return "always" if family.takes_choice else "never"
+
+
+def _thinks(family: Family) -> bool:
+    if not family.is_claude:
+        return family.vendor == "openai" or family.name.startswith("nova-2")
+    traits = traits_of(family.name)
+    return traits.budget or traits.adaptive
 
 
 class Converse:

@@ -200,7 +200,7 @@ def _require_room(prompt: Prompt, form: Format, grammar: Grammar) -> None:
     may_call = prompt.tools and (choice is None or choice.mode != "none")
     if may_call or any(isinstance(tool, ServerTool) for tool in prompt.tools):
         raise _excluded(name, "tools")
-    if prompt.reasoning is not None and is_on(prompt.reasoning):
+    if grammar.thinks and prompt.reasoning is not None and is_on(prompt.reasoning):
         raise _excluded(name, "thinking")
 
 

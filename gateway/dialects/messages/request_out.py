@@ -57,6 +57,7 @@ def grammar_of(facts: Facts) -> Grammar:
         displays=True,
         forms=_WITH_SCHEMA if traits.formats else _PLAIN,
         forced=traits.forced,
+        thinks=traits.budget or traits.adaptive,
         file_ids=frozenset({DIALECT}),
     )
 

@@ -155,10 +155,33 @@ def test_what_a_forced_call_excludes_is_refused_with_the_reason(caller: str) -> 
     for more, beside in (({"tools": [tool]}, "tools"), (thinking, "thinking")):
         fields = asked(caller, FORMS[caller](None), **more)
         with pytest.raises(InputError) as caught:
-            written(caller, "bedrock_converse", OLD["bedrock_converse"], fields, Notes())
+            written(caller, "bedrock_anthropic", OLD["bedrock_anthropic"], fields, Notes())
         assert caught.value.code == "invalid_request"
         assert caught.value.param == name
         assert caught.value.message.startswith(f"{name} (with {beside}): is had of this target")
+
+
+def test_thinking_that_a_model_does_not_know_is_no_hindrance() -> None:
+    fields = asked("openai_chat", FORMS["openai_chat"](None), reasoning_effort="high")
+    for facts in (OLD["bedrock_converse"], NOVA):
+        notes = Notes()
+        body = body_of(written("openai_chat", "bedrock_converse", facts, fields, notes))
+        assert tool_of("bedrock_converse", body)[1] == {"any": {}}
+        assert notes.warnings, facts
+
+
+@pytest.mark.parametrize("target", ["bedrock_anthropic", "bedrock_converse"])
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-5"])
+def test_tools_are_not_asked_to_keep_schemas_where_bedrock_refuses_that(
+    target: str, model: str
+) -> None:
+    function = {"name": "f", "parameters": SCHEMA, "strict": True}
+    fields = asked("openai_chat", {}, tools=[{"type": "function", "function": function}])
+    notes = Notes()
+    body = written("openai_chat", target, Facts("bedrock", f"anthropic.{model}"), fields, notes)
+
+    assert "strict" not in codec.join(body.fields).decode()
+    assert any(text.startswith("strict of") for text in notes.warnings)
 
 
 def test_tools_that_must_not_be_called_are_no_hindrance() -> None:
