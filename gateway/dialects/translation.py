@@ -30,6 +30,7 @@ from gateway.dialects.fit.stops import watched
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.makers import Makers
+from gateway.dialects.responses.namespaces import flattened
 from gateway.dialects.responses.states import ORIGIN as RESPONSES
 from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
 from gateway.dialects.wires import WIRES, Wire
@@ -102,6 +103,8 @@ def write(
     notes: Notes,
 ) -> Written:
     """Write a request for a target of this grammar; raises InputError for what it cannot take."""
+    prompt, spaces = flattened(prompt, grammar, notes)
+    customs = CustomTools.of(prompt)
     prompt, form = as_call(prompt, grammar, notes)
     if form is not None and grammar.prefill:
         grammar = replace(grammar, prefill=False)  # what begins a text begins no call
@@ -115,9 +118,10 @@ def write(
     except InputError as error:
         raise _where(error, told.prompt, target, facts, grammar, notes) from None
     steps = [Step(each.answer, lambda it=each: it.events) for each in (makers, names) if each]
-    customs = CustomTools.of(told.prompt)
     if customs:
         steps.append(Step(customs.answer, lambda: customs.stream().events))
+    if spaces:
+        steps.append(Step(spaces.answer, lambda: spaces.events))
     if form is not None:
         steps.append(Step(form.answer, lambda: form.stream().events))
     stops = watched(prompt, grammar)

@@ -8,6 +8,10 @@ from gateway.core.codec import as_object
 Json = dict[str, Any]
 
 
+class OwnMembers(dict[str, Any]):
+    """Members of a call that are this format's own, whatever format the call was read from."""
+
+
 def text_in(value: Mapping[str, Any], name: str) -> str:
     """Return a member that is a text, or ""."""
     found = value.get(name)

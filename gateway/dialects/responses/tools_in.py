@@ -1,7 +1,8 @@
 """Tools, choices among them, and what else shapes an answer, as callers write it."""
 
-from typing import Literal
+from typing import Literal, cast
 
+from gateway.core.codec import as_object
 from gateway.core.message import Format, Reasoning, ServerTool, Tool, ToolChoice
 from gateway.dialects.chat.fields import (
     MARKS,
@@ -53,12 +54,13 @@ def tools_of(value: object, at: str = "tools") -> tuple[Tool | ServerTool, ...]:
     if value is None:
         return ()
     return tuple(
-        _tool(an_object(item, f"{at}[{place}]"), f"{at}[{place}]")
+        tool_of(an_object(item, f"{at}[{place}]"), f"{at}[{place}]")
         for place, item in enumerate(a_list(value, at))
     )
 
 
-def _tool(tool: Json, at: str) -> Tool | ServerTool:
+def tool_of(tool: Json, at: str) -> Tool | ServerTool:
+    """Read one tool."""
     kind = a_name(tool.get("type"), f"{at}.type")
     if kind == "function":
         inner = _nested(tool, at)
@@ -109,6 +111,8 @@ def choice_of(value: object, at: str = "tool_choice") -> tuple[ToolChoice | None
         return ToolChoice(mode), None
     choice = an_object(value, at)
     kind = a_name(choice.get("type"), f"{at}.type")
+    if _names_spaces(choice):
+        return None, choice
     if kind in {"function", "custom"}:
         inner = choice if "name" in choice else an_object(choice.get(kind), f"{at}.{kind}")
         name = a_name(inner.get("name"), f"{at}.name")
@@ -127,6 +131,17 @@ def choice_of(value: object, at: str = "tool_choice") -> tuple[ToolChoice | None
     if not names:
         raise wrong(f"{at}.tools", "at least one tool")
     return ToolChoice("required" if mode_said == "required" else "auto", tuple(names)), None
+
+
+def _names_spaces(choice: Json) -> bool:
+    """Tell whether a choice names functions by their namespace, or a whole one."""
+    tools = choice.get("tools")
+    listed = cast("list[object]", tools) if isinstance(tools, list) else []
+    return any(
+        item.get("namespace") is not None or item.get("type") == "namespace"
+        for item in map(as_object, (choice, *listed))
+        if item is not None
+    )
 
 
 def text_of(value: object, at: str = "text") -> tuple[Format | None, str]:

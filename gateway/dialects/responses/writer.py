@@ -40,7 +40,7 @@ from gateway.dialects.responses.response import TIERS, ending, head_of
 from gateway.dialects.responses.script import Script, Unfinished
 from gateway.dialects.responses.sealed import BREAKS, encrypted_content, sealed_part
 from gateway.dialects.responses.settings import SEALED
-from gateway.dialects.responses.shapes import Json
+from gateway.dialects.responses.shapes import Json, OwnMembers
 from gateway.dialects.responses.states import MAKER, ORIGIN, ending_of
 from gateway.dialects.responses.weights import weights_of
 from gateway.dialects.sides import Told
@@ -264,9 +264,8 @@ class ResponsesWriter:
         kind, field = (
             ("custom_tool_call", "input") if part.custom else ("function_call", "arguments")
         )
-        own = (
-            part.extra if part.item_id else NO_BAG
-        )  # another format's words mean something else here
+        is_own = part.item_id or isinstance(part.extra, OwnMembers)
+        own = part.extra if is_own else NO_BAG  # another format's words mean something else here
         extra = {name: own[name] for name in _CALL_EXTRA if name in own}
         item = self._named(kind)
         call_id = part.id or f"call_{item['id'].partition('_')[2]}"
