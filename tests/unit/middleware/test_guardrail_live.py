@@ -62,7 +62,7 @@ def holds(check: Check, text: str, start: int, end: int) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_no_beginning_of_an_order_is_let_go(order: str) -> None:
     chance = random.Random(order)
-    for _ in range(12):
+    for _ in range(5):
         text, at = around(chance, order)
         found = KINDS["prompt_injection"].look(text, ABOUT)
         assert found
@@ -77,7 +77,7 @@ def test_no_beginning_of_an_order_that_is_hidden_is_let_go(order: str) -> None:
     """What is found is the text as a whole; what makes it one has to be held."""
     chance = random.Random(order)
     first = next(at for at, letter in enumerate(order) if unicodedata.category(letter) != "Cf")
-    for _ in range(12):
+    for _ in range(5):
         text, at = around(chance, order)
         assert any(not each.end for each in KINDS["prompt_injection"].look(text, ABOUT))
         end = at + len(order.rstrip("\u00ad"))
@@ -107,3 +107,59 @@ def test_an_order_that_comes_to_nothing_is_let_go() -> None:
         "a backdrop and a slipstream ",
     ):
         assert check.open_from(text) >= len(text.rstrip()) - 3, text
+
+
+PARTS = (
+    "bob.smith+x@mail.example.co.uk", "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00", "123-45-6789",
+    "+1 415 555 0123", "(415) 555-2671", "AB 12 34 56 C", "2 55 08 14 168 025 38", "X1234567L", "811228-9874",
+    "192.168.1.17", "2001:db8::ff00:42:8329", "2026-11-30", "12:30:45", "a::b", "12", "and", "(", " ", "-", "_", "\n",
+    "sk-proj-AbCdEf0123456789AbCdEf", "AKIAIOSFODNN7EXAMPLE", "------BEGIN PRIVATE KEY-----\nMI", "BEGIN",
+    "password: Tr0ub4dor&3", "postgres://bob:hunter2@db/x", "sk-xxxxxxxxxxxxxxxxxxxxxxxx", "token", "top", "secret",
+    "\u200b", "Project", "zephyr", "2026", *ORDERS, *HIDDEN,
+)  # fmt: skip
+EVERY = {
+    "pii": made("pii"),
+    "secrets": made("secrets"),
+    "prompt_injection": KINDS["prompt_injection"],
+    "words": made("words", words=["top secret", "top", "project"]),
+    "regex": made("regex", pattern=r"(?i)\bproject[ -]zephyr\s+\d{4}\b"),
+}
+
+
+@pytest.mark.bug("K26")
+@pytest.mark.parametrize("kind", EVERY)
+def test_what_was_let_go_was_judged_for_good(kind: str) -> None:
+    """Whatever follows, the same is found before the place from which a text is held; ends may still grow."""
+    check = EVERY[kind]
+    chance = random.Random(kind)
+    for _ in range(60):
+        between = chance.choice(["", " ", " ", ", ", "-", "\n"])
+        text = between.join(changed(chance) for _ in range(chance.randint(1, 7)))
+        whole = {(each.label, each.start) for each in check.look(text, ABOUT) if each.end}
+        for cut in chance.sample(range(len(text) + 1), min(len(text), 9)):
+            at = check.open_from(text[:cut])
+            part = {(each.label, each.start) for each in check.look(text[:cut], ABOUT) if each.end}
+            assert {each for each in whole if each[1] < at} == {
+                each for each in part if each[1] < at
+            }, (
+                text[:cut],
+                text[cut:],
+            )
+
+
+def changed(chance: random.Random) -> str:
+    """Return one of the parts, with a character changed now and then."""
+    part = chance.choice(PARTS)
+    if chance.random() < 0.3:
+        at = chance.randrange(len(part))
+        part = (
+            part[:at] + chance.choice("0123456789 -.:/ABXz@+(_") + part[at + chance.randint(0, 1) :]
+        )
+    return part
+
+
+@pytest.mark.bug("K26")
+def test_numbers_among_words_are_let_go_with_the_next_word() -> None:
+    text = "is better for a team of 40 people"
+    assert text[EVERY["pii"].open_from(text) :] == "people"
+    assert text[EVERY["pii"].open_from(f"{text}, ") :] == ""

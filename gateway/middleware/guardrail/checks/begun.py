@@ -5,6 +5,7 @@ of words and beginnings of lines are kept where the text on both sides of them i
 """
 
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
@@ -14,7 +15,8 @@ _op: Any = import_module("re._constants")
 _parser: Any = import_module("re._parser")
 _LARGEST: Final = 4_000
 """Characters of a pattern that is made of an operator's; a larger one is left."""
-_MOST_REPEATS: Final = 100
+_LARGEST_OF_OURS: Final = 65_536
+_MOST_REPEATS: Final = 128
 _OTHERWISE: Final = ("(?U", "\\C", "\\Q", "[[", "[:", "{,", "--", "&&", "||", "~~")
 """What the parser of Python reads in another way than RE2, or warns of."""
 _END: Final = r"\z"
@@ -48,6 +50,15 @@ def begun(pattern: str, *, largest: int = _LARGEST) -> Begun | None:
         return cast("Begun", compile_pattern(made)) if len(made) <= largest else None
     except (_Unknown, re.error, ValueError, OverflowError, RecursionError):
         return None
+
+
+def begun_of(patterns: Iterable[str], *, ignore_case: bool = False) -> Begun:
+    """Return the same for any of several patterns of ours; raises ValueError where they do not tell."""
+    flags = "(?i)" if ignore_case else ""
+    found = begun(flags + "|".join(patterns), largest=_LARGEST_OF_OURS)
+    if found is None:
+        raise ValueError("a pattern does not tell where it has begun")
+    return found
 
 
 def _sequence(items: list[Any], largest: int, *, lines: bool = False) -> tuple[str, str]:

@@ -2,9 +2,8 @@
 
 import re
 import unicodedata
-from typing import Final
 
-from gateway.middleware.guardrail.checks.begun import Begun, begun
+from gateway.middleware.guardrail.checks.begun import begun_of
 from gateway.middleware.guardrail.linear import compile_pattern
 
 _OLD = (
@@ -77,19 +76,8 @@ UNSEEN = re.compile(
 )
 """What is left out before orders are looked for once more."""
 
-_LARGEST: Final = 65_536
-
-
-def _live(*patterns: str) -> Begun:
-    """Return what finds where a match has begun at the end of a text."""
-    found = begun(f"(?i){'|'.join(patterns)}", largest=_LARGEST)
-    if found is None:
-        raise ValueError(patterns)
-    return found
-
-
-_LIVE = _live(_IN_WORDS, *_ROLES, PACKED_TEXT, HIDDEN_TEXT)
-_LIVE_WORDS = _live(_IN_WORDS)
+_LIVE = begun_of((_IN_WORDS, *_ROLES, PACKED_TEXT, HIDDEN_TEXT), ignore_case=True)
+_LIVE_WORDS = begun_of((_IN_WORDS,), ignore_case=True)
 
 
 def _composed() -> dict[str, str]:

@@ -9,32 +9,25 @@ from pydantic import Field
 from gateway.config.base import Many
 from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import About, CheckFailed, CheckOptions, Finding
+from gateway.middleware.guardrail.checks.begun import Begun, begun_of
 from gateway.middleware.guardrail.checks.local import LocalCheck
 from gateway.middleware.guardrail.checks.pii_numbers import NUMBERS
 from gateway.middleware.guardrail.checks.presidio import Presidio
 from gateway.middleware.guardrail.checks.secrets import Secrets, SecretsOptions
-from gateway.middleware.guardrail.linear import compile_pattern
+from gateway.middleware.guardrail.linear import Pattern, compile_pattern
 
 _EMAIL = re.compile(
     r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
     r"|[^\s@<>()\[\]\",;:\\]{1,64}@(?:[^\s@<>()\[\]\",;:\\.]{1,63}\.){1,8}[^\W\d_]{2,24}"
 )
+_LETTERS = r"[^\s@<>()\[\]\",;:\\"
+_EMAIL_TRIGGER = rf"{_LETTERS}]@{_LETTERS}.]{{1,63}}\.{_LETTERS}.]"
+_EMAIL_LIVE = rf"{_LETTERS}]{{1,64}}@(?:{_LETTERS}.]{{1,63}}\.){{1,8}}{_LETTERS}.]{{2,24}}"
 ENTITIES = ("email", *NUMBERS, "key")
 _REACH = 320
 _AROUND = 48
-_CANDIDATES = compile_pattern(
-    r"[+(]?\d(?:[ .\-/()]{0,2}\d){7,40}[ \-]?[A-Za-z]?"
-    r"|\d{1,3}(?:\.\d{1,3}){3}"
-    r"|(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}"
-    r"|\b[A-Za-z]{2}\d{2}[ ]?[A-Za-z0-9]{4}"
-    r"|\b[A-Za-z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-Da-d]\b"
-    r"|\b[A-Za-z]{5,6}\d{2}"
-    r"|\b[XYZxyz]-?\d{7}"
-)
-_DATE = re.compile(
-    r"\d{4}([-/.])\d\d\1\d\d|\d\d?([-/.])\d\d?\2\d{4}|\d\d?:\d\d(?::\d\d)?"
-).fullmatch
-_WORD_ENDS = re.compile(r"[\s<>\[\]{}\"',;|=]")
+_SHORT = 2
+_DIGIT = re.compile(r"\d")
 
 
 class PiiOptions(CheckOptions):
@@ -73,12 +66,17 @@ class Pii(LocalCheck):
         self._keys = (
             Secrets(SecretsOptions(kind="secrets", label="key"), build) if "key" in wanted else None
         )
+        triggers = [each.trigger for _, each in self._numbers]
+        self._candidates = compile_pattern("|".join(triggers)) if triggers else None
+        live = [each.live for _, each in self._numbers]
+        self._live_number = begun_of(live, ignore_case=True) if live else None
+        self._live_email = begun_of([_EMAIL_LIVE]) if self._email else None
 
     def may_find(self, text: str) -> bool:
         """Tell whether anything looks like an address, a number or a key."""
         return (
             (self._email and "@" in text)
-            or (bool(self._numbers) and _CANDIDATES.search(text) is not None)
+            or (self._candidates is not None and self._candidates.search(text) is not None)
             or (self._keys is not None and self._keys.may_find(text))
         )
 
@@ -87,8 +85,8 @@ class Pii(LocalCheck):
         found: list[Finding] = []
         if self._email and "@" in text:
             found += [Finding("email", m.start(), m.end()) for m in _EMAIL.finditer(text)]
-        if self._numbers and _CANDIDATES.search(text) is not None:
-            found += self._among(text)
+        if self._candidates is not None and self._candidates.search(text) is not None:
+            found += self._among(text, self._candidates)
         if self._keys is not None:
             found += self._keys.look(text, about)
         return found
@@ -99,12 +97,10 @@ class Pii(LocalCheck):
             raise CheckFailed
         return await self._presidio.find(texts)
 
-    def _among(self, text: str) -> Iterator[Finding]:
+    def _among(self, text: str, candidates: Pattern) -> Iterator[Finding]:
         """Look closer where a number may stand; places that touch are one."""
         start = end = -1
-        for match in _CANDIDATES.finditer(text):
-            if _DATE(text[match.start() : match.end()].rstrip(" -")):
-                continue
+        for match in candidates.finditer(text):
             if match.start() > end:
                 if end >= 0:
                     yield from self._near(text, start, end)
@@ -115,7 +111,7 @@ class Pii(LocalCheck):
 
     def _near(self, text: str, start: int, end: int) -> Iterator[Finding]:
         taken: list[tuple[int, int]] = []
-        for name, (form, check, blanks) in self._numbers:
+        for name, (form, check, _, _, blanks) in self._numbers:
             for match in form.finditer(text, start, min(end, len(text))):
                 at, to = match.span()
                 if any(at < last and to > first for first, last in taken):
@@ -128,24 +124,31 @@ class Pii(LocalCheck):
                     yield Finding(name, at, to)
 
     def open_from(self, text: str) -> int:
-        """Return where the last word begins, with the groups of digits before it."""
-        tail_at = max(0, len(text) - _REACH)
-        at = tail_at
-        for match in _WORD_ENDS.finditer(text, tail_at):
-            at = match.end()
-        at = self._before_groups(text, at, tail_at)
+        """Return where an address, a number or a key may have begun."""
+        at = _begun_at(self._live_email, text)
+        number_at = _begun_at(self._live_number, text)
+        if _DIGIT.search(text, number_at) is not None:
+            number_at = _before_groups(text, number_at)
+        at = min(at, number_at)
         return min(at, self._keys.open_from(text)) if self._keys is not None else at
 
-    def _before_groups(self, text: str, at: int, least: int) -> int:
-        """Return where the groups begin that stand before a place, each with a digit or short."""
-        while at > least and text[at - 1] == " ":
-            word_at = text.rfind(" ", least, at - 1) + 1 or least
-            word = text[word_at : at - 1]
-            if len(word) > 40 or not (  # longer than any group of any number
-                any(char.isdigit() for char in word)
-                or (len(word) <= 2 and word.isupper())
-                or not word
-            ):
-                break
-            at = word_at
-        return at
+
+def _begun_at(live: Begun | None, text: str) -> int:
+    return len(text) if live is None else int(live.search(text).start())
+
+
+def _before_groups(text: str, at: int) -> int:
+    """Return where the groups begin that a number among digits may belong to: what it covers is not settled yet."""
+    at = _word_at(text, at)
+    while at and text[at - 1] == " ":
+        word_at = _word_at(text, at - 1)
+        word = text[word_at : at - 1]
+        is_short = len(word) <= _SHORT and word.isupper()
+        if len(word) > _AROUND or not (is_short or not word or _DIGIT.search(word)):
+            break
+        at = word_at
+    return at
+
+
+def _word_at(text: str, at: int) -> int:
+    return max(text.rfind(" ", 0, at), text.rfind("\n", 0, at)) + 1

@@ -151,21 +151,31 @@ def _ip(said: str) -> bool:
 
 
 class Recogniser(NamedTuple):
-    """One kind of number: its form, what is left out of it before the check, and the check."""
+    """One kind of number: its form, what is left out of it before the check, and the check.
+
+    `trigger` is a pattern of RE2 that matches wherever the form does. `live` is the same for `begun`, with what
+    has to be seen behind a number before it is one.
+    """
 
     form: re.Pattern[str]
     check: Callable[[str], bool]
+    trigger: str
+    live: str
     blanks: str = " -"
 
 
 def _digits(form: str, check: Callable[[str], bool], blanks: str = " -") -> Recogniser:
-    return Recogniser(re.compile(rf"(?<![\d]){form}(?!\d)", re.ASCII), check, blanks)
+    pattern = re.compile(rf"(?<![\d]){form}(?!\d)", re.ASCII)
+    return Recogniser(pattern, check, form, form, blanks)
 
 
-def _letters(form: str, check: Callable[[str], bool]) -> Recogniser:
-    return Recogniser(
-        re.compile(rf"(?<![A-Za-z0-9]){form}(?![A-Za-z0-9])", re.ASCII | re.IGNORECASE), check
-    )
+def _letters(form: str, check: Callable[[str], bool], *, but: str = "") -> Recogniser:
+    """Return one whose form has letters of any case, but does not begin with some."""
+    least = f"(?!{but})" if but else ""
+    flags = re.ASCII | re.IGNORECASE
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){least}{form}(?![A-Za-z0-9])", flags)
+    trigger = rf"(?:\b|_)(?i:{form})"
+    return Recogniser(pattern, check, trigger, rf"(?:\b|_){form}")
 
 
 def _true(said: str) -> bool:
@@ -173,12 +183,17 @@ def _true(said: str) -> bool:
     return True
 
 
+_V4 = r"\d{1,3}(?:\.\d{1,3}){3}"
+_V6 = r"(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}"
+_V6_SOUND = r"(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]|(?:^|[^\w.:])(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?::"
+"""Eight groups, or fewer around two colons: no time of day, and no path of a program's names."""
+
 NUMBERS: Mapping[str, Recogniser] = {
     "card": _digits(r"[2-6]\d{3}(?:[ -]?\d){8,14}\d", lambda d: 13 <= len(d) <= 19 and _luhn(d)),
     "iban": _letters(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?", _iban),
     "us_ssn": _digits(r"\d{3}[- ]\d{2}[- ]\d{4}", _ssn),
     "uk_nino": _letters(
-        r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]", _true
+        r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]", _true, but="BG|GB|KN|NK|NT|TN|ZZ"
     ),
     "uk_nhs": _digits(r"\d{3}[ -]?\d{3}[ -]?\d{4}", _nhs),
     "de_tax_id": _digits(r"\d{2} ?\d{3} ?\d{3} ?\d{3}", _de_tax),
@@ -198,11 +213,10 @@ NUMBERS: Mapping[str, Recogniser] = {
         lambda d: 8 <= sum(map(str.isdigit, d)) <= 15 and _phone(d),
     ),
     "ip": Recogniser(
-        re.compile(
-            r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)|(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]))",
-            re.ASCII,
-        ),
+        re.compile(rf"(?<![\w.:])(?:{_V4}(?![\w.]*\d)|{_V6}(?![\w:]))", re.ASCII),
         _ip,
+        rf"{_V4}|{_V6_SOUND}",
+        rf"{_V4}[\w.]*|{_V6}",
         "",
     ),
 }  # fmt: skip

@@ -50,17 +50,10 @@ BETWEEN = r"[\"'`]?\s{0,3}(?:[:=]|=>|\bis\b|\s)\s{0,3}(?:bearer\s|basic\s)?[\"'`
 VALUE = r"A-Za-z0-9+/_\-.=~!$%^&*#@"
 LINK = r"://[^\s/:@\"'<>]{1,64}:[^\s/@\"'<>]{3,128}@"
 """An address with a password in it, from behind its scheme."""
-PRIVATE = r"-----BEGIN [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-----"
-
-
-def begun() -> re.Pattern[str]:
-    """Return the pattern of a key that may have begun at the very end of a text, however little of it is there."""
-    return re.compile("|".join(f"(?<![A-Za-z0-9]){_partly(form)}" for form in FORMS))
-
-
-def _partly(form: Form) -> str:
-    inner = f"[{form.chars}]*"
-    for char in reversed(form.begin):
-        rest = inner if inner.startswith("[") else f"{inner}?"
-        inner = f"(?:{re.escape(char)}{rest})"
-    return f"{inner}\\Z"
+PRIVATE = r"-{5}BEGIN [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-{5}"
+BY_FORM = (
+    *(rf"(?:\b|_){re.escape(form.begin)}[{form.chars}]{{{form.least},}}" for form in FORMS),
+    PRIVATE,
+    LINK,
+)
+"""Patterns of all that is known by its form."""

@@ -9,16 +9,15 @@ from pydantic import Field
 
 from gateway.middleware.base import Build
 from gateway.middleware.guardrail.check import About, CheckOptions, Finding
+from gateway.middleware.guardrail.checks.begun import begun_of
 from gateway.middleware.guardrail.checks.local import LocalCheck
 from gateway.middleware.guardrail.checks.placeholders import is_placeholder, is_placeholder_key
 from gateway.middleware.guardrail.checks.secret_forms import (
     BETWEEN,
+    BY_FORM,
     FORMS,
-    LINK,
-    PRIVATE,
     VALUE,
     WORDS,
-    begun,
 )
 from gateway.middleware.guardrail.linear import compile_pattern
 
@@ -26,21 +25,13 @@ _LONGEST_KEY = 16_384
 _REACH = 256
 _SPREAD = 0.65
 """Of the bits that a text of its length could tell, so much makes it random enough."""
-_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.+/="
 _END_MARK = re.compile(r"-----END [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-----")
 _TOKEN = re.compile(r"eyJ[A-Za-z0-9_\-]{8,}\.(?:eyJ)?[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*){0,3}")
 _BEHIND = re.compile(rf"(?i)\b{WORDS}{BETWEEN}([{VALUE}]{{8,}})")
 _BEHIND_OPEN = re.compile(rf"(?i){WORDS}{BETWEEN}([{VALUE}]*)\Z")
 _MAY_BE_BEHIND = compile_pattern(rf"(?i){WORDS}{BETWEEN}[{VALUE}]*\z")
-_BEGUN = begun()
-_ALL = compile_pattern(
-    "|".join((
-        *(rf"(?:\b|_){re.escape(form.begin)}[{form.chars}]{{{form.least},}}" for form in FORMS),
-        PRIVATE,
-        LINK,
-        rf"(?i:{WORDS}{BETWEEN}[{VALUE}]{{8,}})",
-    ))
-)  # fmt: skip
+_ALL = compile_pattern("|".join((*BY_FORM, rf"(?i:{WORDS}{BETWEEN}[{VALUE}]{{8,}})")))
+_LIVE = begun_of(BY_FORM)
 
 
 class SecretsOptions(CheckOptions):
@@ -116,35 +107,13 @@ class Secrets(LocalCheck):
 
     def open_from(self, text: str) -> int:
         """Return where a key may have begun that is not complete, or what stands behind a word."""
+        at = int(_LIVE.search(text).start())
         tail_at = max(0, len(text) - _REACH)
         tail = text[tail_at:]
-        key_at = len(tail.rstrip(_CHARS))
-        found = _BEGUN.search(tail, key_at) if key_at < len(tail) else None
-        at = min(found.start() if found else len(tail), _link_from(tail), _private_from(tail))
         if _MAY_BE_BEHIND.search(tail) is not None:
             behind = _BEHIND_OPEN.search(tail)
-            at = min(at, behind.start(1) if behind else at)
-        return tail_at + at
-
-
-def _link_from(tail: str) -> int:
-    """Return where an address may have begun to name a password."""
-    word_at = max(tail.rfind(blank) for blank in " \n\t\"'<>")
-    at = tail.find(":", word_at + 1)
-    while at >= 0:
-        if "://".startswith(tail[at : at + 3]):
-            return at
-        at = tail.find(":", at + 1)
-    return len(tail)
-
-
-def _private_from(tail: str) -> int:
-    """Return where the first line of a private key may have begun."""
-    at = tail.rfind("-----BEGIN")
-    if at >= 0 and not tail[at + 10 :].strip("ABCDEFGHIJKLMNOPQRSTUVWXYZ -"):
+            at = min(at, tail_at + behind.start(1)) if behind else at
         return at
-    begun = len(tail.rstrip("-BEGIN"))
-    return begun if "-----BEGIN".startswith(tail[begun:]) else len(tail)
 
 
 def _size_of_begin(said: str) -> int:
