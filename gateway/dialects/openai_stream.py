@@ -16,6 +16,7 @@ from gateway.dialects.openai_parts import has_parts, without_parts
 from gateway.dialects.openai_usage import newest, usage_of
 from gateway.dialects.passing import PassingWatcher
 from gateway.dialects.sse import frame, parse_event
+from gateway.dialects.strange import foreign, is_chunk
 
 _DONE = b"[DONE]"
 _DONE_EVENT = b"data: [DONE]\n\n"
@@ -146,6 +147,7 @@ class StreamWatcher(PassingWatcher):
             self.surplus += data is not None
             return b""
         if data is None and name != b"error":
+            self._require_event(event)
             # Clients read what is no comment as an empty frame: a ping by name, an id, a time to wait.
             return event if self._started and _is_comment(event) else self._lead(event)
         return self._pass_data(event, name, (data or b"").strip())
@@ -165,6 +167,8 @@ class StreamWatcher(PassingWatcher):
             self.broken += 1
         if name == b"error" or (chunk.is_error() if chunk is not None else b'"error"' in data):
             return lead + self._fail(data, chunk)
+        if not self._started and self._finishes and not _is_chunk(chunk, data):
+            raise foreign("no chunk of chat completions")
         if chunk is None or (chunk.choices is None and chunk.usage is None):
             event = self._without_secrets(event)
         if chunk is not None:
@@ -266,6 +270,16 @@ def _says(choice: Mapping[str, Any]) -> bool:
     """Tell whether a choice of a chunk holds content."""
     delta = codec.as_object(choice.get("delta")) or {}
     return bool(choice.get("text")) or any(delta.get(name) for name in _CONTENT)
+
+
+def _is_chunk(chunk: _Chunk | None, data: bytes) -> bool:
+    """Tell whether a first event is one of this format, which events of all others are not."""
+    if chunk is None:
+        return False
+    try:
+        return isinstance(chunk.choices, list) or is_chunk(codec.as_object(codec.decode(data)))
+    except _BAD:
+        return False
 
 
 def _is_comment(event: bytes) -> bool:

@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
 from gateway.dialects.openai_errors import read_error
-from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.sse import BOM, EventBuffer, holds_field, parse_event, split_events
+from gateway.dialects.strange import foreign
 
 
 class PassingWatcher(ABC):
@@ -106,11 +107,18 @@ class PassingWatcher(ABC):
         _, data = parse_event(event)
         if data is None:
             self._read_bare(event)
+            if self.error is None:
+                self._require_event(event)
             return b""
         if not self._is_whole(data):
             return b""
         lead = rest[: len(rest) - len(rest.lstrip(b"\r\n"))]
         return self._pass(lead + event + b"\n\n")
+
+    def _require_event(self, event: bytes) -> None:
+        """Refuse a body that is no stream of events, a page or bare JSON, before anything of it went out."""
+        if not self._started and not holds_field(event):
+            raise foreign("no events")
 
     def _read_bare(self, body: bytes) -> None:
         """Notice an error answer under the event stream's name: the bare body, no frame around it."""

@@ -7,6 +7,9 @@ from gateway.dialects.room import Room, Share
 BOM = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LONGEST_BLANK = 4
+_NAME = re.compile(rb"[A-Za-z_-]+").fullmatch
+_FIELDS = (b"data", b"event", b"id", b"retry")
+"""What may stand before the colon of a line, beside names that nobody knows; nothing does in a comment."""
 
 
 def frame(data: bytes, event: bytes = b"") -> bytes:
@@ -44,6 +47,19 @@ def parse_event(event: bytes) -> tuple[bytes, bytes | None]:
         elif field == b"event":
             name = value.strip()
     return name, b"\n".join(data) if data else None
+
+
+def holds_field(event: bytes) -> bool:
+    """Tell whether an event is one: it holds a comment or a field, be it cut off, or nothing at all."""
+    lines = [line for line in event.splitlines() if line]
+    return not lines or any(_is_field(line) for line in lines)
+
+
+def _is_field(line: bytes) -> bool:
+    name, colon, _ = line.partition(b":")
+    if colon:
+        return not name or _NAME(name) is not None
+    return any(field.startswith(line) for field in _FIELDS)
 
 
 class EventBuffer:

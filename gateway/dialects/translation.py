@@ -16,7 +16,7 @@ from gateway.core.answer import (
     Finished,
     PartBegan,
 )
-from gateway.core.errors import InputError
+from gateway.core.errors import InputError, UpstreamError
 from gateway.core.message import Message, Prompt, ToolCall
 from gateway.core.usage import Usage
 from gateway.dialects.base import ProviderError, StreamRules
@@ -33,7 +33,13 @@ from gateway.dialects.makers import Makers
 from gateway.dialects.responses.namespaces import flattened
 from gateway.dialects.responses.states import ORIGIN as RESPONSES
 from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
-from gateway.dialects.wires import WIRES, Wire
+from gateway.dialects.sse import holds_field
+from gateway.dialects.strange import foreign
+from gateway.dialects.wires import EVENTS, WIRES, Wire
+
+_MOST_UNHEARD = 16
+"""So many frames of a stream may say nothing at its beginning."""
+_HEAD = 64
 
 
 class Step(NamedTuple):
@@ -159,7 +165,8 @@ class TranslatedStream:
     """A stream of a provider as its caller's format; `dialects.base.Watcher` says the rest."""
 
     __slots__ = (
-        "_reader", "_steps", "_writer", "begun", "collector", "done", "error", "on_ended", "translation", "usage",
+        "_first", "_heard", "_reader", "_steps", "_writer", "begun", "collector", "done", "error", "on_ended",
+        "translation", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -175,6 +182,8 @@ class TranslatedStream:
         self.begun = False
         self.error: ProviderError | None = None
         self.collector = collector
+        self._heard = False
+        self._first = b""
         self.on_ended: Callable[[], None] | None = None
         self.translation = translation
         self._reader = reader
@@ -208,18 +217,39 @@ class TranslatedStream:
 
     def feed(self, data: bytes) -> bytes:
         """Return what the client gets of these bytes."""
-        return self._write(self._reader.feed(data))
+        events = self._reader.feed(data)
+        if not (events or self._heard):
+            self._listen(data)
+        return self._write(events)
+
+    def _listen(self, data: bytes) -> None:
+        """Give up where nothing that came is of the target's format."""
+        self._first = self._first or data[:_HEAD]
+        if self._reader.frames + self._reader.broken > _MOST_UNHEARD:
+            raise foreign("nothing of it is known")
 
     def end(self, complete: bool) -> bytes:  # noqa: FBT001  one fact about the transport
         """Return the rest after the upstream's end."""
         if self.done or self.error is not None:
             return b""
-        return self._write(self._reader.end(complete))
+        try:
+            return self._write(self._reader.end(complete))
+        except UpstreamError as error:
+            if error.code == "upstream_truncated" and not self._heard and self._is_foreign():
+                raise foreign("nothing of it is known") from None
+            raise
+
+    def _is_foreign(self) -> bool:
+        """Tell whether what came was something else than a stream of the target's that was cut."""
+        if self._reader.frames or self._reader.broken:
+            return True
+        return EVENTS in self.translation.wire.streams and not holds_field(self._first)
 
     def _write(self, events: Sequence[Event]) -> bytes:
         self.error = self._reader.error
         if not events:
             return b""
+        self._heard = True
         for step in self._steps:
             events = step(events)
         for event in events:

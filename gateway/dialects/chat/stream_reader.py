@@ -23,6 +23,7 @@ from gateway.dialects.gathering import Gathering
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.openai_usage import newest
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.strange import foreign, is_chunk
 
 _DONE = b"[DONE]"
 _BAD = (codec.JSONError, RecursionError)
@@ -187,8 +188,11 @@ class ChatReader(Gathering):
                 self.error = read_error(data, self._rules.secrets)
             return
         failed = failed or _is_error(chunk)
-        self._seen = True
         choices = chunk.get("choices")
+        if not self._seen:
+            self._seen = failed or is_chunk(chunk)
+            if not self._seen:
+                raise foreign("no chunk of chat completions")
         items = cast("list[object]", choices) if isinstance(choices, list) else []
         if not self._began and (items or chunk.get("usage")):
             self._began = True

@@ -31,11 +31,24 @@ from gateway.dialects.cohere.counts import usage_of
 from gateway.dialects.gathering import Gathering
 from gateway.dialects.openai_errors import read_error
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.strange import foreign
 from gateway.dialects.unknown import unknown
 
 _DONE = b"[DONE]"
 _SILENT = frozenset({"message-start", "citation-end", "debug"})
 """Events that hold nothing of the answer."""
+_KINDS = _SILENT | {
+    "citation-start",
+    "content-delta",
+    "content-end",
+    "content-start",
+    "message-end",
+    "tool-call-delta",
+    "tool-call-end",
+    "tool-call-start",
+    "tool-plan-delta",
+}
+"""What a stream may begin with."""
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
 
@@ -169,6 +182,8 @@ class CohereReader(Gathering):
         delta = frame.delta or _NOTHING
         message = delta.message or _NO_MESSAGE
         if not self._began:
+            if frame.type not in _KINDS:
+                raise foreign("no event of Cohere")
             self._began = True
             self._out.append(Began(frame.id or ""))
         key = frame.index or 0
@@ -288,7 +303,8 @@ class CohereReader(Gathering):
 def _is_error(frame: _Frame) -> bool:
     """Tell whether a frame is an error: words without a type, or an event of version 1, which was not asked for."""
     if frame.type is None:
-        return any(said is not None for said in (frame.message, frame.error, frame.event_type))
+        words = frame.message if isinstance(frame.message, str) else None
+        return any(said is not None for said in (words, frame.error, frame.event_type))
     return frame.type in {"error", "stream-error"}
 
 

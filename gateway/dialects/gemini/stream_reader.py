@@ -11,6 +11,7 @@ from gateway.dialects.gemini.errors import read_error
 from gateway.dialects.gemini.wire import Response
 from gateway.dialects.room import Share
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.strange import foreign
 
 decode_response = codec.Decoder(Response).decode
 _DONE = b"[DONE]"
@@ -20,7 +21,8 @@ class GeminiReader:
     """Reads one stream; `dialects.sides.StreamReader` says the rest."""
 
     __slots__ = (
-        "_answer", "_bare", "_buffer", "_secrets", "_share", "broken", "error", "frames", "real", "surplus",
+        "_answer", "_bare", "_buffer", "_is_known", "_secrets", "_share", "broken", "error", "frames", "real",
+        "surplus",
     )  # fmt: skip
 
     def __init__(self, rules: StreamRules) -> None:
@@ -33,6 +35,7 @@ class GeminiReader:
         self._share = Share(rules.max_event_bytes, rules.room)
         self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
         self._secrets = rules.secrets
+        self._is_known = False
         self._bare: bytearray | None = None
 
     def feed(self, data: bytes) -> list[Event]:
@@ -100,6 +103,9 @@ class GeminiReader:
         if response.error:
             self.error = read_error(data, self._secrets)
             return
+        if not (self._is_known or _is_answer(response) or data.strip() == b"{}"):
+            raise foreign("no piece of generateContent")
+        self._is_known = True
         events += self._answer.add(response)
 
     def _read_bare(self, body: bytes, events: list[Event]) -> None:
@@ -112,3 +118,17 @@ class GeminiReader:
             if self.error is None:
                 self.frames += 1
                 self._read_response(bytes(piece), events)
+
+
+def _is_answer(response: Response) -> bool:
+    """Tell whether a first piece is one of this format: all others leave its members empty."""
+    return any(
+        value is not None
+        for value in (
+            response.candidates,
+            response.prompt_feedback,
+            response.usage_metadata,
+            response.response_id,
+            response.model_version,
+        )
+    )

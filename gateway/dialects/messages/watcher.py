@@ -16,11 +16,23 @@ from gateway.dialects.messages.events import BROKEN, DELTA_DATA, DELTA_HEAD
 from gateway.dialects.messages.usage import Counts
 from gateway.dialects.passing import PassingWatcher
 from gateway.dialects.sse import parse_event
+from gateway.dialects.strange import foreign
 
 FINISHED = -1
 """Stands among the open blocks once the end of the message was told, so that it is not told twice."""
 _BLANK = b"\n\n"
 _EMPTY_AT_FIRST = ("text", "thinking")
+_KINDS = frozenset(
+    {
+        "content_block_delta",
+        "content_block_start",
+        "content_block_stop",
+        "message_delta",
+        "message_start",
+        "message_stop",
+    }
+)
+"""What a stream may begin with; a ping and an error are no beginning."""
 _NEXT = _BLANK + DELTA_HEAD[:-1]
 
 
@@ -101,6 +113,7 @@ class MessagesWatcher(PassingWatcher):
             return b""
         lead = self._lead(event)
         if data is None and name != b"error":
+            self._require_event(event)
             return event if self._started else b""
         data = (data or b"").strip()
         if (not data or data == b"[DONE]") and name != b"error":
@@ -121,6 +134,8 @@ class MessagesWatcher(PassingWatcher):
         if kind == "error" or name == b"error" or told.error:
             self.error = self._error_of(data)
             return lead if self._started else b""
+        if not self._started and not (isinstance(kind, str) and kind in _KINDS):
+            raise foreign("no event of Messages")
         if kind == "message_stop":
             self._finish()
         elif not self._note(kind, told):

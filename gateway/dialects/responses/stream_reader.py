@@ -12,6 +12,7 @@ from gateway.dialects.responses.failures import error_of, failure_of
 from gateway.dialects.responses.reading import EventReader
 from gateway.dialects.responses.states import END_EVENTS, STATES
 from gateway.dialects.sse import BOM, EventBuffer, parse_event, split_events
+from gateway.dialects.strange import foreign, is_named
 
 _BAD = (codec.JSONError, RecursionError)
 _DONE = b"[DONE]"
@@ -22,6 +23,7 @@ class ResponsesReader(StateOfReader):
 
     __slots__ = (
         "_buffer",
+        "_is_known",
         "_reader",
     )
     error: ProviderError | None
@@ -29,6 +31,7 @@ class ResponsesReader(StateOfReader):
     def __init__(self, rules: StreamRules) -> None:
         super().__init__(rules)
         self._buffer = EventBuffer(rules.max_event_bytes, rules.room)
+        self._is_known = False
         self._reader = EventReader(outside=rules.reasoning_outside)
 
     def feed(self, data: bytes) -> list[Event]:
@@ -83,7 +86,10 @@ class ResponsesReader(StateOfReader):
         kind = said.get("type")
         if kind == "error" or name == b"error" or (kind is None and said.get("error")):
             self.error = error_of(said, self._rules.secrets)
+        elif not self._is_known and not is_named(kind):
+            raise foreign("no event of Responses")
         elif isinstance(kind, str):
+            self._is_known = True
             self._follow(kind, said)
 
     def _follow(self, kind: str, said: dict[str, object]) -> None:

@@ -19,6 +19,7 @@ from gateway.dialects.responses.failures import error_of, failure_of
 from gateway.dialects.responses.script import Script, Unfinished
 from gateway.dialects.responses.states import END_EVENTS, STATES
 from gateway.dialects.sse import parse_event
+from gateway.dialects.strange import foreign, is_named
 
 _BLANK = b"\n\n"
 _DONE = b"[DONE]"
@@ -87,6 +88,7 @@ class StreamWatcher(PassingWatcher):
             self.surplus += data is not None and data.strip() != _DONE
             return b""
         if data is None and name != b"error":
+            self._require_event(event)
             return event if self._started else b""
         return self._pass_data(event, name, (data or b"").strip())
 
@@ -104,6 +106,8 @@ class StreamWatcher(PassingWatcher):
             if name == b"error" or b'"error"' in data:
                 self.error = read_error(data, self._rules.secrets)
                 return b""
+            if not self._started:
+                raise foreign("no JSON")
             event = self._without_secrets(event)
         elif not self._follow(said, name):
             return b""
@@ -117,6 +121,8 @@ class StreamWatcher(PassingWatcher):
         if kind == "error" or name == b"error" or (kind is None and said.get("error")):
             self.error = error_of(said, self._rules.secrets)
             return False
+        if not self._started and not is_named(kind):
+            raise foreign("no event of Responses")
         end = END_EVENTS.get(kind) if isinstance(kind, str) else None
         if end is None:
             self._script.observe(said)

@@ -121,7 +121,11 @@ STREAMS = {
     ),
     "cohere event": (
         "cohere_v2",
-        sse(ODD, {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}),
+        sse(
+            {"type": "message-start"},
+            ODD,
+            {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}},
+        ),
     ),
 }
 WHOLES = {
