@@ -116,7 +116,10 @@ class CacheStore(Protocol):
     async def nearest(
         self, pool: Pool, embedder: str, vector: bytes, count: int
     ) -> Sequence[Found]:
-        """Return the nearest entries, the best first; none where the store cannot search."""
+        """Return the nearest prompts, the best first, each with the entry that it leads to.
+
+        Several may lead to one entry: what asked first, and its aliases. None where the store cannot search.
+        """
         ...
 
     async def put(self, entry: Entry) -> bool:

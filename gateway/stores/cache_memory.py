@@ -101,24 +101,14 @@ class MemoryCache:
     async def nearest(
         self, pool: Pool, embedder: str, vector: bytes, count: int
     ) -> Sequence[Found]:
-        """Return the nearest entries, each under the prompt that was near, the best first."""
+        """Return the nearest prompts, the best first, each with the entry that it leads to."""
         shelf, partition = self._shelf(pool.tenant), pool.partition
         vectors = shelf.vectors.get((partition, embedder, len(vector)))
         found: list[Found] = []
-        seen: set[str] = set()
-        # Several prompts may lead to one entry.
-        wanted = count
-        while vectors is not None and len(found) < count:
-            near = vectors.nearest(vector, wanted)
-            for name, similarity in near:
-                prompt = shelf.prompts[partition, name]
-                kept = shelf.entries[prompt.id]
-                if prompt.id not in seen and len(found) < count:
-                    seen.add(prompt.id)
-                    found.append(Found(_under(kept.entry, name, prompt), similarity))
-            if len(near) < wanted or wanted >= len(vectors):
-                break
-            wanted *= 4
+        for name, similarity in vectors.nearest(vector, count) if vectors is not None else ():
+            prompt = shelf.prompts[partition, name]
+            entry = _under(shelf.entries[prompt.id].entry, name, prompt)
+            found.append(Found(entry, similarity))
         return found
 
     async def put(self, entry: Entry) -> bool:

@@ -279,19 +279,22 @@ async def test_an_alias_leads_to_its_entry(cache: CacheStore, tenant: str) -> No
     assert same((await cache.look(own, "x", "c-x")).exact, made)
 
 
-async def test_a_prompt_near_an_alias_finds_what_the_alias_asked(
+async def test_prompts_that_are_near_are_found_with_what_each_asked(
     similar: CacheStore, tenant: str
 ) -> None:
     own = pool(tenant)
     made = await keep(similar, own, embedder="e", vector=vector(0.1))
     await similar.alias(made, "y", "c-y", vector(0.9), "what is the other?\n\0")
 
-    [found] = await similar.nearest(own, "e", vector(), 8)
+    found, last = await similar.nearest(own, "e", vector(), 8)
     assert found.similarity == pytest.approx(0.9, abs=NEAR)
-    assert found.entry.id == made.id
-    assert found.entry.answer == made.answer
+    assert found.entry.id == last.entry.id == made.id
+    assert found.entry.answer == last.entry.answer == made.answer
     asked = (found.entry.asked, found.entry.exact, found.entry.canonical)
     assert asked == ("what is the other?\n\0", "y", "c-y")
+    assert (last.entry.asked, last.entry.exact) == (made.asked, made.exact)
+    assert last.similarity == pytest.approx(0.1, abs=NEAR)
+    assert (await similar.nearest(own, "e", vector(), 1))[0].entry.exact == "y"
     assert (await similar.nearest(own, "e", vector(0.1), 8))[0].entry.asked == made.asked
 
 

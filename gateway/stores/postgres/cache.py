@@ -72,19 +72,17 @@ class PostgresCache:
     async def nearest(
         self, pool: Pool, embedder: str, vector: bytes, count: int
     ) -> Sequence[Found]:
-        """Return the nearest entries, each under the prompt that was near, the best first."""
+        """Return the nearest prompts, the best first, each with the entry that it leads to."""
         if not searchable(embedder, vector) or count < 1 or not self.has_vectors:
             return []
-        wide = 2 * count + _SPARE
+        wide = count + _SPARE
         while True:
             values = (pool.tenant, _space(pool, embedder, vector), _numbers(vector), wide)
             rows = await self._select(_of_vectors(self._vectors).nearest, values, self._read_s)
             found: list[Found] = []
-            seen: set[str] = set()
             for row in rows:
                 entry = _of(row, pool)
-                if entry is not None and row["entry"] not in seen and len(found) < count:
-                    seen.add(row["entry"])
+                if entry is not None and len(found) < count:
                     found.append(Found(_under(entry, row["alias"]), min(row["similarity"], 1.0)))
             if len(found) == count or len(rows) < wide:
                 return found

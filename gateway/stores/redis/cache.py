@@ -35,11 +35,15 @@ _alias = codec.Decoder(tuple[str, str, str]).decode
 
 
 class _Near(NamedTuple):
-    """An entry that was found by its vector: the prompt's name, the score that a set gave, what an alias asked."""
+    """A prompt that was found by its vector: the score that a set gave, what an alias asked, where it leads.
+
+    `kept` is empty where an earlier prompt leads to the same entry.
+    """
 
     prompt: str
     score: bytes
     alias: bytes
+    entry: bytes
     kept: Sequence[Any]
 
 
@@ -91,7 +95,7 @@ class RedisCache:
     async def nearest(
         self, pool: Pool, embedder: str, vector: bytes, count: int
     ) -> Sequence[Found]:
-        """Return the nearest entries, each under the prompt that was near, the best first."""
+        """Return the nearest prompts, the best first, each with the entry that it leads to."""
         if not vector or len(vector) % FLOAT or count < 1:
             return []
         async with self._in_time():
@@ -290,7 +294,10 @@ class RedisCache:
             names, args = (keys.marks, space + set_name), (*common, vector)
         reply = await self._client.script("cache_nearest", names, args)
         self._learn(pool.tenant, reply)
-        rows = [_Near(bytes(row[0]).decode(), row[1], row[2], row[3:]) for row in reply[2]]
+        rows = [
+            _Near(bytes(prompt).decode(), score, alias, entry, kept)
+            for prompt, score, alias, entry, *kept in reply[2]
+        ]
         return rows, int(reply[3])
 
     async def _drop_dead(self, tenant: str, rows: Sequence[_Near], marks: Marks) -> None:
@@ -378,8 +385,11 @@ def _found(
     rows: Sequence[_Near], marks: Marks, pool: Pool, scores: dict[str, float]
 ) -> list[Found]:
     found: list[Found] = []
+    alive: dict[bytes, Entry | None] = {}
     for row in rows:
-        entry = _alive(row.kept, marks, pool)
+        if row.kept:
+            alive[row.entry] = _alive(row.kept, marks, pool)
+        entry = alive.get(row.entry)
         if entry is None:
             continue
         if row.alias:
