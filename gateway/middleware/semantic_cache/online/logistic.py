@@ -12,6 +12,8 @@ _TINY = 1e-6
 _CLOSE = 1e-3
 _PIECE = 256
 _RIDGE = 1.0
+_RIDGE_OF_OFFSET = 0.01
+"""Labels that are all right have no largest odds: without it a fit of fewer of them may go beyond that of all."""
 _LONGEST = 30.0
 
 
@@ -62,7 +64,7 @@ def _newton(
 ) -> Numbers:
     width = int(design.shape[1])
     penalty: Numbers = np.full(width, ridge)
-    penalty[-1] = _TINY
+    penalty[-1] = _RIDGE_OF_OFFSET
     beta: Numbers = np.zeros(width) if start is None else start
     for _ in range(_STEPS):
         odds = np.clip(_times(design, beta), -_LONGEST, _LONGEST)

@@ -32,6 +32,7 @@ AFRESH = 1000
 SHARED = 2000
 """Labels that replicas share."""
 _ANSWERS = 20_000
+_REMEMBERED = 2000
 _MARK_BITS = 64
 _FEWEST_WRONG = 2
 _MOST_ODDS = 30.0
@@ -75,6 +76,8 @@ class PoolModel:
         self._fresh: int | None = None
         self._audits: deque[bool] = deque(maxlen=CLEAN)
         self._clean = 0
+        self._served = 0.0
+        self._reported = 0.0
 
     @property
     def certified(self) -> bool:
@@ -153,6 +156,29 @@ class PoolModel:
             self._histories.popitem(last=False)
         self._counted(1)
         return self._audited(right=right) if weight > 1.0 else None
+
+    def served(self) -> None:
+        """Take note of a near hit that was served; long past ones count less and less."""
+        self._served += 1
+        if self._served > _REMEMBERED:
+            self._served /= 2
+            self._reported /= 2
+
+    def report(self, features: Features | Seen) -> Change | None:
+        """Take in that a near hit which was served was wrong, as somebody said; `broken` when that is too often.
+
+        Nobody reports what was right: all else that was served counts as that, so that the bound breaks no sooner
+        than it should.
+        """
+        self.label(features, right=False)
+        self._reported += 1
+        self._served = max(self._served, self._reported)
+        if self.fallen or self._reported < _FEWEST_WRONG:
+            return None
+        if not is_above(self._reported, self._served, self.alpha, ALARM):
+            return None
+        self._fall_back()
+        return "broken"
 
     def refit(self) -> Change | None:
         """Fit at once, on this thread."""
@@ -259,8 +285,7 @@ class PoolModel:
         if self._learned is not None:
             self._learned = self._learned._replace(cut=inf, share=1.0, bound=1.0)
         self._fresh = 0
-        self._audits.clear()
-        self._clean = 0
+        self._forget_hits()
 
     def _restart(self) -> None:
         """Forget labels of another kind of features."""
@@ -268,5 +293,9 @@ class PoolModel:
         self._learned = None
         self._unfitted = 0
         self._fresh = None
+        self._forget_hits()
+
+    def _forget_hits(self) -> None:
         self._audits.clear()
         self._clean = 0
+        self._served = self._reported = 0.0

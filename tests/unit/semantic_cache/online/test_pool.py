@@ -81,6 +81,44 @@ def test_there_are_no_near_hits_before_there_are_enough_labels() -> None:
     assert model.bound() == 1.0
 
 
+@pytest.mark.bug("K21")
+@pytest.mark.parametrize("width", [3, len(NAMES)])
+def test_a_pool_that_was_never_wrong_serves(width: int) -> None:
+    model, traffic = PoolModel(0.02), Traffic(6, width)
+    for _ in range(ENOUGH):
+        features, _ = traffic.request(0.0)
+        model.label(features, right=True)
+    change = model.refit()
+    served = [model.decide(traffic.request(0.0)[0]).action != "miss" for _ in range(200)]
+
+    assert change == "certified"
+    assert sum(served) > 190
+
+
+def test_reports_break_the_bound_only_where_too_much_of_what_was_served_was_wrong() -> None:
+    few, many = PoolModel(0.02), PoolModel(0.02)
+    features, _ = Traffic(7).request(0.0)
+    for model, reports in ((few, 1), (many, 6)):
+        for _ in range(50):
+            model.served()
+        changes = [model.report(features) for _ in range(reports)]
+        assert changes.count("broken") == (model is many)
+        assert model.fallen == (model is many)
+
+
+def test_reports_on_what_was_served_long_ago_count_less() -> None:
+    model = PoolModel(0.02)
+    features, _ = Traffic(7).request(0.0)
+    for _ in range(20_000):
+        model.served()
+    for _ in range(15):
+        model.report(features)
+    assert not model.fallen
+    for _ in range(60):
+        model.report(features)
+    assert model.fallen
+
+
 def test_a_share_of_the_hits_is_explored_and_weighs_as_much_as_they_stand_for() -> None:
     model, traffic = PoolModel(0.03), Traffic(2)
     send(model, traffic, 1000)
