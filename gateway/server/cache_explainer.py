@@ -1,8 +1,9 @@
-"""Explains lookups of the cache with the chains in force: the same layers, keys and tiers as for callers."""
+"""Explains lookups of the cache with the chains in force, and tells them what was wrong: the layers of callers."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gateway.chain.plan import Principal
 from gateway.chain.snapshot import Current, resolve
 from gateway.core import clock, codec
 from gateway.core.call import Call, Run
@@ -10,6 +11,9 @@ from gateway.core.ids import new_request_id
 from gateway.dialects.registry import DIALECTS
 from gateway.engine.outgoing import JsonOriginal
 from gateway.server import routes
+
+if TYPE_CHECKING:
+    from gateway.middleware.semantic_cache.layer import SemanticCache
 
 _WAIT_S = 10.0
 
@@ -53,15 +57,35 @@ class CacheExplainer:
             for name, value in headers.items()
         }
         run.header = named.get
-        # Loaded with the first question: a gateway without the cache starts without it and its numbers.
-        from gateway.middleware.semantic_cache.layer import SemanticCache
-
         found: list[dict[str, Any]] = []
-        for layer in principal.chain.layers:
-            if isinstance(layer.middleware, SemanticCache):
-                call = Call(run, model, JsonOriginal(match.path, dict(fields), watched=True))
-                steps = await layer.middleware.explain(call)
-                found.append({"id": layer.id, "steps": [{"tier": a, "said": b} for a, b in steps]})
+        for name, cache in _caches(principal):
+            call = Call(run, model, JsonOriginal(match.path, dict(fields), watched=True))
+            steps = await cache.explain(call)
+            found.append({"id": name, "steps": [{"tier": a, "said": b} for a, b in steps]})
         if not found:
             raise Unanswered(f"the chain of {tenant!r} has no semantic_cache")
         return found
+
+    def wrong(self, tenant: str, entry_id: str, question: str) -> None:
+        """Have the caches of a tenant count an answer as wrong for a question."""
+        callers = self._current.snapshot.principals.values()
+        caches = {
+            id(cache): cache
+            for each in callers
+            if each.tenant == tenant
+            for _, cache in _caches(each)
+        }
+        for cache in caches.values():
+            cache.wrong(tenant, entry_id, question)
+
+
+def _caches(principal: Principal) -> "list[tuple[str, SemanticCache]]":
+    """Return the caches of a caller's chain by their names."""
+    # Loaded with the first question: a gateway without the cache starts without it and its numbers.
+    from gateway.middleware.semantic_cache.layer import SemanticCache
+
+    return [
+        (layer.id, layer.middleware)
+        for layer in principal.chain.layers
+        if isinstance(layer.middleware, SemanticCache)
+    ]

@@ -145,6 +145,8 @@ class _Desk:
                 await self._store.delete(Selector(report.tenant, id=report.id))
                 return {"forgotten": True, "blocked": False}
             await self._store.block(entry.pool, entry.id, exact_of(report.question))
+            if self._explainer is not None:
+                self._explainer.wrong(report.tenant, report.id, report.question)
             return {"forgotten": False, "blocked": True}
 
     async def explain(self, asked: Explain) -> dict[str, Any]:

@@ -165,7 +165,13 @@ _ROWS = (
         "gateway_cache_wrong_hit_estimate",
         _MAX,
         "The share of similar hits that labels tell to be wrong, where `max_wrong_hit_rate` is set.",
-        ("tenant",),
+        ("tenant", "namespace", "agent"),
+    ),
+    Metric(
+        "gateway_cache_wrong_hit_bound",
+        _MAX,
+        "The bound on that share, at 90 %; 1 while labels prove none, so that they have nothing served.",
+        ("tenant", "namespace", "agent"),
     ),
     Metric(
         "gateway_cache_pool_changes_total",

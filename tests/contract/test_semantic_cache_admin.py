@@ -1,49 +1,17 @@
 """What operators see of kept answers, and how they take one back (O-4)."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from gateway.core import codec
-from gateway.server.admin import admin_app
-from gateway.server.cache_explainer import CacheExplainer
-from gateway.server.kept_answers import kept_answers
 from tests.support.cache_scene import body, cached, put, where
-from tests.support.serving import Serving
+from tests.support.operators import admin
 
 Json = dict[str, Any]
 NEAR = "what is the way to reset my password, please?"
 ASKED = "how do I reset my password?"
-
-
-@asynccontextmanager
-async def admin(gateway: Serving | None) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Serve the admin routes of a gateway's worker."""
-    router = (
-        kept_answers(None, None, dict)
-        if gateway is None
-        else kept_answers(
-            gateway.worker.cache,
-            CacheExplainer(gateway.worker.current),
-            lambda: gateway.worker.tree.tenants,
-        )
-    )
-    app = admin_app(
-        key=lambda: "admin-key-0123456789",
-        expose=lambda _: (b"", ""),
-        describe=dict,
-        routers=[router],
-    )
-    transport = httpx2.ASGITransport(app=app)
-    headers = {"authorization": "Bearer admin-key-0123456789"}
-    async with httpx2.AsyncClient(
-        transport=transport, base_url="http://admin/admin/cache", headers=headers
-    ) as client:
-        yield client
 
 
 async def test_an_answer_is_shown_by_its_id_to_its_own_tenant_alone(tmp_path: Path) -> None:

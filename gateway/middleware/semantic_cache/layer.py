@@ -24,7 +24,7 @@ from gateway.middleware.base import (
 from gateway.middleware.semantic_cache import forms, stored
 from gateway.middleware.semantic_cache.admission import Admission
 from gateway.middleware.semantic_cache.embedding import Embedder
-from gateway.middleware.semantic_cache.fingerprint import TRANSPORT, Ask
+from gateway.middleware.semantic_cache.fingerprint import TRANSPORT, Ask, exact_of
 from gateway.middleware.semantic_cache.flights import Flight, Flights, Told
 from gateway.middleware.semantic_cache.following import Followed, Kept
 from gateway.middleware.semantic_cache.keeper import Down
@@ -87,6 +87,7 @@ class SemanticCache(Middleware):
             asking = self._lookup.ask_store
             self._learning = Learning(options, build, embedder, store, asking, verifier.trusts)
             self._lookup.decide = self._learning.decide
+            self._lookup.refused = self._learning.wrong
         self._flights = Flights()
         self._renewing: set[tuple[str, str]] = set()
         self._usual = usual(options.ttl_s)
@@ -139,6 +140,11 @@ class SemanticCache(Middleware):
         found = await self._lookup.look(call, ask, pool, wish, steps)
         last = f"{found.entry.id} by {found.tier}" if isinstance(found, Hit) else found.reason
         return [*steps, ("hit" if isinstance(found, Hit) else "miss", last)]
+
+    def wrong(self, tenant: str, entry_id: str, question: str) -> None:
+        """Take in that an entry was no answer to a question: the pool's bound counts what was served here."""
+        if self._learning is not None:
+            self._learning.wrong(tenant, entry_id, exact_of(question))
 
     async def _pass_by(self, call: Call, proceed: Proceed, reason: str) -> Reply:
         self._savings.missed(call, "off", reason)
@@ -246,6 +252,8 @@ class SemanticCache(Middleware):
         run.cache = named
         run.headers.extend(headers)
         self._savings.hit(call, named, answer)
+        if hit.audit is not None and self._learning is not None:
+            self._learning.served(hit.audit, asked.ask.exact)
         if flight is not None:
             flight.told = Told(named, headers)
             flight.add(neutral(events_of(answer)))

@@ -20,6 +20,7 @@ from gateway.middleware.semantic_cache import stored
 from gateway.middleware.semantic_cache.embedding import Embedder, Unusable, Vector
 from gateway.middleware.semantic_cache.keeper import Down
 from gateway.middleware.semantic_cache.online.features import Features, features_of
+from gateway.middleware.semantic_cache.online.feedback import Recent
 from gateway.middleware.semantic_cache.online.judge import Judge
 from gateway.middleware.semantic_cache.online.labels import Comparer
 from gateway.middleware.semantic_cache.online.pool import CHANGES, Change, PoolModel
@@ -40,7 +41,10 @@ class Audit(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """Why nothing near is served, "" where `best` is; `audit` is what the model's answer will tell then."""
+    """Why nothing near is served, "" where `best` is; `audit` is what the model's answer will tell then.
+
+    Where `best` is served, `audit` is what a word on it would tell.
+    """
 
     reason: str
     best: Found | None = None
@@ -85,6 +89,7 @@ class Learning:
             judge = Judge(aside, options.judge_timeout_ms / 1000)
         ports = build.ports
         self._pools = Pools(rate, store=ports.opaque, spawn=ports.spawn, told=self._told)
+        self._recent = Recent(self._pools)
         self._trusts = trusts
         # What an alarm watches is there before it first counts.
         self._changes = {
@@ -96,8 +101,11 @@ class Learning:
         self._spawn = build.ports.spawn
         self._store = store
         self._ask_store = ask_store
-        self._gauge = build.ports.metrics.gauge("gateway_cache_wrong_hit_estimate", build.tenant)
         self._agent = build.agent
+        labels = (build.tenant, options.namespace, build.agent)
+        self._estimate = ports.metrics.gauge("gateway_cache_wrong_hit_estimate", *labels)
+        self._bound = ports.metrics.gauge("gateway_cache_wrong_hit_bound", *labels)
+        self._bound.set(1.0)
 
     def decide(self, pool: Pool, asked: str, found: Sequence[Found]) -> Decided:
         """Decide on the best candidate of a question."""
@@ -111,10 +119,18 @@ class Learning:
         best = features.best
         is_trusted = self._trusts(asked, best.entry.asked, best.similarity)
         decision = model.decide(features, trusted=is_trusted)
+        audit = Audit(name, features, decision.weight)
         if decision.action == "serve":
-            return Decided("", best=best)
-        reason = "explore" if decision.action == "explore" else "verifier"
-        return Decided(reason, audit=Audit(name, features, decision.weight))
+            return Decided("", best, audit)
+        return Decided("explore" if decision.action == "explore" else "verifier", audit=audit)
+
+    def served(self, audit: Audit, exact: str) -> None:
+        """Remember a hit, for a word on it."""
+        self._recent.served(audit.name, exact, audit.features)
+
+    def wrong(self, tenant: str, entry_id: str, exact: str) -> bool:
+        """Take in that an entry was no answer to a question; False where nobody here served it."""
+        return self._recent.wrong(tenant, entry_id, exact)
 
     def observe(self, call: Call, audit: Audit, prompt: Prompt, answer: Answer) -> None:
         """Compare the model's answer with the kept one, behind the request."""
@@ -149,7 +165,8 @@ class Learning:
         return vector.data if vector is not None else None
 
     def _told(self, name: PoolName, model: PoolModel, change: Change | None) -> None:
-        self._gauge.set(model.estimate())
+        self._estimate.set(model.estimate())
+        self._bound.set(model.bound() if model.certified else 1.0)
         if change is None:
             return
         self._changes[change].inc()

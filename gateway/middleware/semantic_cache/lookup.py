@@ -22,13 +22,14 @@ CANDIDATES = 8
 class Hit(NamedTuple):
     """A kept answer that may be served. `tier` is exact, alias, canonical or semantic.
 
-    `is_stale`: its time is over, and it is to be renewed.
+    `is_stale`: its time is over, and it is to be renewed. `audit`: what a word on it would tell.
     """
 
     entry: Entry
     tier: str
     similarity: float
     is_stale: bool = False
+    audit: Audit | None = None
 
 
 class Missed(NamedTuple):
@@ -45,6 +46,8 @@ class Missed(NamedTuple):
     audit: Audit | None = None
 
 
+Refused = Callable[[str, str, str], object]
+"""Hears of a tenant, an entry and the key of a question that must never lead there again."""
 Step = tuple[str, str]
 """A tier and what it said, for who wants a lookup explained."""
 
@@ -61,6 +64,7 @@ class Lookup:
         mismatched: Callable[[], None],
     ) -> None:
         self.decide: Decide | None = None
+        self.refused: Refused = _nobody
         self._options = options
         self._store = store
         self._keeper = Keeper(options.store_timeout_ms, at_once=store.answers_at_once)
@@ -178,13 +182,14 @@ class Lookup:
     ) -> Hit | Missed:
         """Return the best candidate that clears the threshold and all that stands behind it."""
         threshold = max(self._options.threshold, wish.threshold)
+        audit: Audit | None = None
         near = [each for each in found if each.similarity >= threshold]
         if self.decide is not None and found:
             decided = self.decide(pool, ask.asked or "", found)
-            missed = missed._replace(audit=decided.audit)
             if decided.best is None:
                 says(("certificate", decided.reason))
-                return missed._replace(reason=decided.reason)
+                return missed._replace(reason=decided.reason, audit=decided.audit)
+            audit = decided.audit
             near = [decided.best] if decided.best.similarity >= threshold else []
         if not near:
             if found:
@@ -197,13 +202,14 @@ class Lookup:
             verdict = self._verdict(entry, pool, wish, embedder=embedder)
             if not verdict and entry.id in blocked:
                 verdict = "negative"
+                self.refused(pool.tenant, entry.id, ask.exact)
             if not verdict:
                 pair = (ask.asked or "", entry.asked, similarity)
                 is_proven = self.decide is not None
                 verdict = await self._verifier.verdict(call, *pair, is_proven=is_proven)
             says(("semantic", f"{entry.id} at {similarity:.4f}: {verdict or 'served'}"))
             if not verdict:
-                return Hit(entry, "semantic", similarity)
+                return Hit(entry, "semantic", similarity, audit=audit)
             reason = reason or verdict
         return missed._replace(reason=reason)
 
@@ -228,3 +234,7 @@ class Lookup:
 
 def _quiet(step: Step) -> None:
     del step
+
+
+def _nobody(tenant: str, entry_id: str, exact: str) -> None:
+    del tenant, entry_id, exact

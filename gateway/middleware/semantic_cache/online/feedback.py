@@ -1,8 +1,9 @@
-"""What was served lately, by request: a caller's word on it becomes a label. Numbers alone are remembered."""
+"""What was served lately: a word on it becomes a label of its pool. Numbers alone are remembered."""
 
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
+from gateway.core.scope import digest
 from gateway.middleware.semantic_cache.online.features import Features, Seen
 from gateway.middleware.semantic_cache.online.pools import PoolName, Pools
 
@@ -17,30 +18,28 @@ class _Hit(NamedTuple):
 
 
 class Recent:
-    """The near hits that a process served last."""
+    """The near hits that a process served last, by the entry and the key of the question."""
 
     def __init__(self, pools: Pools) -> None:
         self._pools = pools
         self._tenants: OrderedDict[str, OrderedDict[str, _Hit]] = OrderedDict()
 
-    def served(self, name: PoolName, request_id: str, features: Features) -> None:
+    def served(self, name: PoolName, exact: str, features: Features) -> None:
         """Remember a hit."""
+        self._pools.of(name).served()
         hits = self._tenants.setdefault(name.tenant, OrderedDict())
         self._tenants.move_to_end(name.tenant)
-        hits[request_id] = _Hit(name, features.seen)
+        hits[digest(features.answer, exact)] = _Hit(name, features.seen)
         if len(hits) > MOST:
             hits.popitem(last=False)
         if len(self._tenants) > _TENANTS:
             self._tenants.popitem(last=False)
 
-    def feedback(self, tenant: str, request_id: str, *, right: bool) -> str:
-        """Take a word on a hit, once; return the id of the entry that was served, "" for one that is not known.
-
-        Whoever has nothing to complain of seldom says so: such labels count once, and make the estimate no better
-        than it is.
-        """
-        hit = self._tenants.get(tenant, OrderedDict[str, _Hit]()).pop(request_id, None)
+    def wrong(self, tenant: str, entry_id: str, exact: str) -> bool:
+        """Take in, once, that an entry was no answer to a question; False for a hit that is not known."""
+        hits = self._tenants.get(tenant)
+        hit = hits.pop(digest(entry_id, exact), None) if hits is not None else None
         if hit is None:
-            return ""
-        self._pools.label(hit.name, hit.seen, right=right)
-        return hit.seen.answer
+            return False
+        self._pools.report(hit.name, hit.seen)
+        return True

@@ -76,7 +76,15 @@ class Pools:
     ) -> None:
         """Take in a label; begins a fit when one is due."""
         model = self.of(name)
-        change = model.label(features, right=right, weight=weight)
+        self._labelled(name, model, model.label(features, right=right, weight=weight))
+
+    def report(self, name: PoolName, features: Features | Seen) -> None:
+        """Take in that a near hit which was served was wrong."""
+        model = self.of(name)
+        self._labelled(name, model, model.report(features))
+
+    def _labelled(self, name: PoolName, model: PoolModel, change: Change | None) -> None:
+        """Tell of what a label changed; begin a fit when one is due."""
         if change is not None:
             self._told(name, model, change)
         unshared = self._unshared[name] = self._unshared.get(name, 0) + 1

@@ -144,15 +144,17 @@ def test_the_guards_choose_the_candidate_and_far_ones_are_none() -> None:
     assert features_of([], "y", {}) is None
 
 
-def test_a_caller_s_word_on_a_hit_is_a_label_once_and_of_its_own_tenant_alone() -> None:
+def test_a_word_on_a_hit_is_a_label_once_and_of_its_own_tenant_alone() -> None:
     pools = Pools(0.03, seed="x")
     recent = Recent(pools)
     features, _ = labelled(Random(5))
-    recent.served(_NAME, "req-1", features)
+    recent.served(_NAME, "asked", features)
 
-    assert not recent.feedback("other", "req-1", right=False)
-    assert recent.feedback("acme", "req-1", right=False) == "a"
-    assert not recent.feedback("acme", "req-1", right=False)
+    assert not recent.wrong("other", "a", "asked")
+    assert not recent.wrong("acme", "a", "asked otherwise")
+    assert not recent.wrong("acme", "b", "asked")
+    assert recent.wrong("acme", "a", "asked")
+    assert not recent.wrong("acme", "a", "asked")
     assert pools.of(_NAME).labels == 1
     assert pools.of(_NAME).histories["a"].wrong == 1
 
