@@ -9,13 +9,16 @@ class SchemaRules:
     """The part of JSON Schema that a target takes; `keep` None takes everything unchanged.
 
     `keep`: keywords that may stand in a schema node (names under `properties` are never touched). `refs`: whether
-    `$ref` and `$defs` may stay; otherwise they are inlined, cycles cut. `null_as`: how a type that may be null is
-    written: type_list, any_of, or nullable (a keyword). `const_as_enum`, `string_enums`: Gemini's needs. `formats`:
-    values that `format` may have, None for any. `typed`: every node says its type, every array its items.
+    `$ref` and `$defs` may stay; otherwise they are inlined, cycles cut. `cycles`: references of a schema to itself
+    may stay, alone in their node, inside of properties that may be absent; `anyOf` and lists of types are taken
+    then. `null_as`: how a type that may be null is written: type_list, any_of, or nullable (a keyword).
+    `const_as_enum`, `string_enums`: Gemini's needs. `formats`: values that `format` may have, None for any.
+    `typed`: every node says its type, every array its items.
     """
 
     keep: frozenset[str] | None = None
     refs: bool = True
+    cycles: bool = False
     null_as: Literal["type_list", "any_of", "nullable"] = "type_list"
     const_as_enum: bool = False
     string_enums: bool = False

@@ -22,12 +22,38 @@ def schema_breaches(schema: object, rules: SchemaRules, path: str = "") -> Itera
     allowed = set(rules.keep) - _REFS
     if rules.refs:
         allowed |= _REFS
+    elif rules.cycles:
+        allowed |= {"$ref"} if path else {"$defs"}
+        if "$ref" in node and len(node) > 1:
+            yield f"{path}: more than a reference"
+        if not path:
+            yield from _needed_cycles(node)
     if rules.null_as == "nullable":
         allowed.add("nullable")
     yield from (f"{path}: keyword {key}" for key in node if key not in allowed)
     yield from _node(node, rules, path)
     for place, each in _inner(node):
         yield from schema_breaches(each, rules, f"{path}/{place}")
+
+
+def _needed_cycles(root: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every reference that stands in no property that may be absent, or that leads nowhere."""
+
+    def walk(node: Mapping[str, Any], path: str, is_needed: bool) -> Iterator[str]:
+        if "$ref" in node:
+            if is_needed:
+                yield f"{path}: a reference that is always needed"
+            if node["$ref"].removeprefix("#/$defs/") not in root.get("$defs", {}):
+                yield f"{path}: a reference to {node['$ref']}"
+        needed = node.get("required", ())
+        for place, each in _inner(node):
+            head, _, name = place.partition("/")
+            may_lack = head == "properties" and name not in needed
+            if isinstance(each, Mapping):
+                inner = cast("Mapping[str, Any]", each)
+                yield from walk(inner, f"{path}/{place}", is_needed and not may_lack)
+
+    yield from walk(root, "", is_needed=True)
 
 
 def _inner(node: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

@@ -15,7 +15,7 @@ def breach(schema: object, rules: SchemaRules, path: str = "") -> str | None:
         return path or "/"
     for key in node:
         if key == "$ref" or key in DEFINITIONS:
-            is_known = rules.refs
+            is_known = rules.refs or rules.cycles
         else:
             is_null = key == "nullable" and rules.null_as == "nullable"
             is_known = rules.keep is None or key in rules.keep or is_null

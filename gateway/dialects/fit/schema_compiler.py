@@ -5,6 +5,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from gateway.core import codec
+from gateway.dialects.fit.schema_cycles import OPTIONAL, Cycles, Kept, needed_of
 from gateway.dialects.fit.schema_merge import ImpossibleError, merged
 from gateway.dialects.fit.schema_words import (
     ALL_KINDS,
@@ -33,11 +34,14 @@ class Compiler:
         self._rules = rules
         self._keep = rules.keep or frozenset()
         self._nodes = 0
+        self._cycles = Cycles(self._target, self._keep)
         self.loosened: dict[str, None] = {}
 
     def compiled(self) -> Json:
         """Return the schema; raises ImpossibleError where it would mean something else."""
-        return self._node(dict(self._root), "", ())
+        out = self._node(dict(self._root), "", ())
+        kept = self._cycles.definitions(self._node)
+        return {**out, "$defs": kept} if kept else out
 
     def _may(self, key: str) -> bool:
         if key == "$ref" or key in DEFINITIONS:
@@ -56,25 +60,28 @@ class Compiler:
             raise ImpossibleError(path or "/")
         self._nodes += 1
         node, stack = self._expanded(node, path, stack)
+        if isinstance(node.get("$ref"), Kept):
+            return {"$ref": str(node["$ref"])}
         node = self._single_value(node)
         node, is_nullable, stack = self._without_null(node, path, stack)
         node = self._one_type(node)
         node = self._few_values(node, path)
         out: Json = {}
-        for key, value in node.items():
+        for key in node:
             if self._may(key):
-                self._keyword(out, key, value, path, (stack, depth + 1))
+                self._keyword(out, key, node, path, (stack, depth + 1))
             elif key not in SILENT:
                 self._lose(key)
         self._consistent(out)
         return self._null(self._with_type(out), is_nullable=is_nullable)
 
     def _keyword(
-        self, out: Json, key: str, value: object, path: str, at: tuple[tuple[str, ...], int]
+        self, out: Json, key: str, node: Json, path: str, at: tuple[tuple[str, ...], int]
     ) -> None:
-        """Compile what a keyword that may stay holds."""
+        """Compile what a keyword of a node that may stay holds."""
         stack, depth = at
         here = f"{path}/{key}"
+        value: object = node[key]
         if key in SCHEMAS:
             is_flag = isinstance(value, bool) and key != "items"
             out[key] = value if is_flag else self._node(value, here, stack, depth)
@@ -82,8 +89,14 @@ class Compiler:
             schemas = codec.as_object(value)
             if schemas is None:
                 raise ImpossibleError(here)
+            needed = needed_of(node) if key == "properties" and self._rules.cycles else schemas
             out[key] = {
-                name: self._node(each, f"{here}/{name}", stack, depth)
+                name: self._node(
+                    each,
+                    f"{here}/{name}",
+                    stack if name in needed else (*stack, OPTIONAL),
+                    depth,
+                )
                 for name, each in schemas.items()
                 if each is not False
             }
@@ -109,6 +122,11 @@ class Compiler:
         rounds = 0
         while rounds <= _MOST_DEPTH:
             rounds += 1
+            kept = self._cycles.kept(node, stack) if self._rules.cycles else None
+            if kept is not None:
+                node = kept
+            if isinstance(node.get("$ref"), Kept):
+                return node, stack
             if "$ref" in node and not self._rules.refs:
                 node, stack = self._inlined(node, path, stack)
             elif "allOf" in node and "allOf" not in self._keep:

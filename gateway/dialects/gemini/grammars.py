@@ -40,7 +40,7 @@ _KEYWORDS = frozenset(
 _FORMATS = frozenset(
     {"date-time", "date", "time", "enum", "float", "double", "int32", "int64", "byte"}
 )
-_FIRST_WITH_URLS = (2, 5)
+_FIRST_WITH_URLS = _FIRST_WITH_CYCLES = (2, 5)
 _BUCKETS = ("gs://",)
 """Addresses of Google's own store, which Vertex reads."""
 
@@ -72,6 +72,7 @@ def grammar_of(kind: str, family: Family) -> Grammar:
         schema=SchemaRules(
             keep=_KEYWORDS,
             refs=False,
+            cycles=family.version >= _FIRST_WITH_CYCLES,
             null_as="type_list",
             const_as_enum=True,
             string_enums=False,

@@ -32,6 +32,7 @@ RULES = {
     "one type a node": SchemaRules(keep=COMMON | {"anyOf"}, refs=False, null_as="any_of"),
     "lists of types": SchemaRules(keep=COMMON | {"anyOf", "additionalProperties"}, refs=False),
     "references": SchemaRules(keep=COMMON | {"anyOf", "const", "additionalProperties"}),
+    "cycles": SchemaRules(keep=COMMON | {"anyOf", "additionalProperties"}, refs=False, cycles=True),
     "typed": SchemaRules(keep=COMMON | {"anyOf"}, refs=False, null_as="nullable", typed=True),
 }
 _DEEP = frozenset({"null", "list", "any", "all", "object"})
@@ -231,10 +232,53 @@ def test_recursion_ends_and_is_noted() -> None:
     assert made(loop) == {}
 
 
-def test_many_references_to_each_other_stay_small() -> None:
+TREE = properties(
+    value={"type": "integer"},
+    left={"$ref": "#/$defs/T", "description": "The left one."},
+    right={"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]},
+    more={"type": "array", "items": {"allOf": [{"$ref": "#/$defs/T"}]}},
+)
+KEPT: Json = {"$ref": "#/$defs/T"}
+
+
+def test_recursion_stays_where_it_is_unrolled() -> None:
+    schema = {**properties(tree={"$ref": "#/$defs/T"}), "required": ["tree"], "$defs": {"T": TREE}}
+    found, lost = compile_schema(schema, RULES["cycles"])
+
+    tree = properties(
+        value={"type": "integer"},
+        left={"description": "The left one.", "anyOf": [KEPT]},
+        right={"anyOf": [KEPT, {"type": "null"}]},
+        more={"type": "array", "items": KEPT},
+    )
+    assert found == {**properties(tree=tree), "required": ["tree"], "$defs": {"T": tree}}
+    assert not lost
+    assert made(properties(tree={"$ref": "#"}), RULES["cycles"]) == {
+        **properties(tree={"$ref": "#/$defs/root"}),
+        "$defs": {"root": properties(tree={"$ref": "#/$defs/root"})},
+    }
+
+
+def test_recursion_that_is_always_needed_is_cut_and_noted() -> None:
+    tree = {**properties(parts={"type": "array", "items": KEPT}), "required": ["parts"]}
+    for schema in ({**KEPT, "$defs": {"T": tree}}, {**properties(t=KEPT), "$defs": {"T": tree}}):
+        found, lost = compile_schema(schema, RULES["cycles"])
+        assert found is not None
+        assert "$ref" not in json.dumps(found)
+        assert "$ref" in lost
+
+
+def test_what_does_not_hold_itself_is_written_out() -> None:
+    schema = {**properties(a=KEPT, b=KEPT), "$defs": {"T": properties(x={"type": "string"})}}
+
+    assert "$defs" not in made(schema, RULES["cycles"])
+
+
+@pytest.mark.parametrize("name", ["gemini of old", "cycles"])
+def test_many_references_to_each_other_stay_small(name: str) -> None:
     names = [f"N{number}" for number in range(12)]
     node = properties(**{name: {"$ref": f"#/$defs/{name}"} for name in names})
-    found = made({**node, "$defs": dict.fromkeys(names, node)})
+    found = made({**node, "$defs": dict.fromkeys(names, node)}, RULES[name])
 
     assert len(json.dumps(found)) < 2_000_000
 

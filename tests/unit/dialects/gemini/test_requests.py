@@ -11,7 +11,17 @@ import pytest
 
 from gateway.core import codec
 from gateway.core.errors import InputError
-from gateway.core.message import Opaque, Prompt, Text, Thinking, Tool, ToolCall, ToolResult
+from gateway.core.message import (
+    Format,
+    Message,
+    Opaque,
+    Prompt,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from gateway.dialects.fit.names import NameMap
 from gateway.dialects.fit.prompt import fit
 from gateway.dialects.gemini.side import GeminiTarget
@@ -209,3 +219,31 @@ def plain(prompt: Prompt) -> Prompt:
         stream=False,
         store=None,
     )
+
+
+NODE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "parts": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+    },
+    "required": ["name"],
+}
+
+
+@pytest.mark.bug("B106", "K34")
+@pytest.mark.parametrize("kind", ["gemini", "vertex"])
+@pytest.mark.parametrize("model", ["gemini-2.0-flash", "gemini-2.5-flash", "gemini-3-pro-preview"])
+def test_a_schema_that_holds_itself_is_sent_as_json_schema(kind: str, model: str) -> None:
+    schema = {"type": "object", "properties": {"tree": NODE}, "$defs": {"Node": NODE}}
+    told = Prompt("openai_chat", (Message("user", (Text("Hi"),)),))
+    form = Format("schema", "tree", schema)
+    facts, notes = Facts(kind, model), Notes()
+    asked = codec.replace(told, tools=(Tool("f", "", schema),), format=form)
+    body = written(fit(asked, GEMINI.grammar(facts), notes), facts)
+
+    (declared,) = body["tools"][0]["functionDeclarations"]
+    sent = (declared["parametersJsonSchema"], body["generationConfig"]["responseJsonSchema"])
+    is_cut = model == "gemini-2.0-flash"
+    assert all((each == schema) is not is_cut for each in sent)
+    assert any("$ref" in text for text in notes.warnings) is is_cut
