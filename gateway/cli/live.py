@@ -117,4 +117,4 @@ def _words(error: GatewayError) -> str:
     if isinstance(error, Refusal):
         said = error.said.message or error.message
         return f"HTTP {error.upstream_http}: {said}"
-    return f"{error.message} {error.detail}".strip()
+    return f"{error.message.removesuffix('.')}: {error.detail}" if error.detail else error.message

@@ -4,10 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.support.gateway import clean_environ
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "providers": {
         "works": {"kind": "echo"},
         "away": {"kind": "openai_compatible", "base_url": "http://127.0.0.1:9/v1"},
@@ -23,9 +24,12 @@ CONFIG = {
 }
 
 
-def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def check(folder: Path, *arguments: str, **sections: Any) -> subprocess.CompletedProcess[str]:
     path = folder / "gateway.yaml"
-    path.write_text(json.dumps(CONFIG), encoding="utf-8")
+    tenant = {
+        "acme": {**CONFIG["tenants"]["acme"], "models": list(sections.get("models", ["good"]))}
+    }
+    path.write_text(json.dumps({**CONFIG, "tenants": tenant, **sections}), encoding="utf-8")
     return subprocess.run(
         [sys.executable, "-m", "gateway", "check", *arguments, str(path)],
         capture_output=True,
@@ -44,6 +48,20 @@ def test_each_provider_is_called_and_told_of(tmp_path: Path) -> None:
     assert "answered chat" in told["works"]
     assert "cannot be reached" in told["away"]
     assert told["unnamed"].startswith("not called")
+
+
+def test_a_provider_without_its_credential_says_what_to_set(tmp_path: Path) -> None:
+    file = tmp_path / "credentials.json"
+    file.write_text('{"type": "gdch"}', encoding="utf-8")
+    base: dict[str, Any] = {"kind": "vertex", "project": "p", "region": "europe-west1"}
+    providers = {"cloud": {**base, "credentials_file": str(file)}}
+    targets = [{"provider": "cloud", "model": "gemini-3.8-flash"}]
+    done = check(tmp_path, "--live", providers=providers, models={"m": {"targets": targets}})
+
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("cloud: ")]
+    assert done.returncode == 3
+    assert f"cannot be used: the Google credentials file {file} is of a type that is not" in line
+    assert "service_account, authorized_user" in line
 
 
 def test_nothing_is_called_unasked(tmp_path: Path) -> None:

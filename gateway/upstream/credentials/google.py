@@ -27,8 +27,21 @@ _GCLOUD = Path(".config/gcloud/application_default_credentials.json")
 _MOST_FILE_BYTES = 65_536
 _CONNECTIONS = 4
 _WORD = re.compile(r"[a-z_]{1,40}\Z")
-_OK = 200
+_OK, _ABSENT = 200, 404
 _REFUSED = frozenset({400, 401, 403})
+_NO_CREDENTIAL = "The gateway has no credential that this provider takes."
+_SET = "set `credentials_file` of the provider to the JSON file of a service account"
+_LOGIN = "log in with `gcloud auth application-default login`"
+_CURES = {
+    "service_account": "its key was deleted, its account disabled, or the clock of this machine is wrong: put a "
+    "new key of the service account into the file",
+    "authorized_user": f"its login was revoked or has expired: {_LOGIN} again",
+    "external_account": "the token that it exchanges has expired, or its pool does not take it: see to that token, "
+    "and to `audience` in the file",
+    "impersonated_service_account": "its account may not act as that service account: give it the role Service "
+    "Account Token Creator",
+}
+"""Why Google may refuse a file of each type, and what to do about it."""
 
 
 class _Credentials(Protocol):
@@ -120,14 +133,17 @@ def _of_file(path: Path, connect: Connect, reach: _Reach) -> Fetch:
         request = ThreadRequest(loop, deadline, connect, reach.spec)
         try:
             # Read anew, so that a file that was replaced counts without a reload.
-            credentials, beside = _load(path)
+            credentials, beside, kind = _load(path)
+        except ValueError as unusable:
+            raise _failed("upstream_auth", str(unusable)) from None
+        try:
             credentials.refresh(request)
         except exceptions.GoogleAuthError as refused:
-            raise _failed("upstream_auth", _word_of(refused)) from None
+            raise _failed("upstream_auth", _refusal(path, kind, _word_of(refused))) from None
         except ValueError as unusable:
-            raise _failed("upstream_auth", type(unusable).__name__) from None
+            raise _failed("upstream_auth", _unusable(path, type(unusable).__name__)) from None
         if not credentials.token:
-            raise _failed("upstream_auth", "no token came")
+            raise _failed("upstream_auth", _refusal(path, kind, "no token came"))
         return Token(credentials.token, _ends(credentials.expiry), beside)
 
     return fetch
@@ -138,44 +154,72 @@ def _of_machine(connect: Connect, metadata: str) -> Fetch:
         spec = EndpointSpec(base_url=metadata, max_connections=_CONNECTIONS)
         request = ThreadRequest(loop, deadline, connect, lambda _: spec)
         url = f"{metadata}{_TOKEN}?scopes={_SCOPE}"
-        answer = request(url, headers={_FLAVOR: "Google"})
+        try:
+            answer = request(url, headers={_FLAVOR: "Google"})
+        except UpstreamError as away:
+            reason = away.detail.removeprefix("no token: ")
+            why = f"no credentials file is set, and no metadata server answers ({reason})"
+            raise _failed(away.code, f"{why}: {_SET}, or {_LOGIN}") from None
         if answer.status != _OK or answer.headers.get(_FLAVOR) != "Google":
-            code = "upstream_auth" if answer.status in _REFUSED else "upstream_unavailable"
-            raise _failed(code, f"metadata server: status {answer.status}")
+            raise _no_account(answer.status, is_google=answer.headers.get(_FLAVOR) == "Google")
         try:
             told = codec.as_object(codec.decode(answer.data)) or {}
         except codec.JSONError:
             told = {}
         text, lasts_s = told.get("access_token"), told.get("expires_in")
         if not isinstance(text, str) or not text or not isinstance(lasts_s, int | float):
-            raise _failed("upstream_auth", "metadata server: no token")
+            raise _failed("upstream_auth", f"the metadata server gave no token; {_SET}")
         return Token(text, clock.monotonic() + lasts_s)
 
     return fetch
 
 
-def _load(path: Path) -> tuple[_Credentials, Headers]:
-    """Return the credential of a file, and the headers that go with its tokens; raises ValueError."""
+def _no_account(status: int, *, is_google: bool) -> UpstreamError:
+    """Say why this machine has no credential of its own, and what to do."""
+    if not is_google:
+        why = f"no credentials file is set, and this machine is none of Google's (status {status})"
+        return _failed("upstream_unavailable", f"{why}: {_SET}, or {_LOGIN}")
+    if status == _ABSENT:
+        why = "this machine has no service account: attach one to it"
+    elif status in _REFUSED:
+        why = f"the metadata server refuses a token (status {status}): give the machine the scope cloud-platform"
+    else:
+        return _failed("upstream_unavailable", f"the metadata server fails (status {status})")
+    return _failed("upstream_auth", f"{why}, or {_SET}")
+
+
+def _refusal(path: Path, kind: str, word: str) -> str:
+    return f"Google refuses the credential in {path} ({word}): {_CURES[kind]}"
+
+
+def _load(path: Path) -> tuple[_Credentials, Headers, str]:
+    """Return the credential of a file, the headers that go with its tokens, and its type; raises ValueError."""
     info = _read(path)
+    kind = str(info.get("type"))
     try:
-        make = _maker(str(info.get("type")))
+        make = _maker(kind)
     except ImportError:
         raise ValueError(
             "a Google credentials file needs the package google-auth: install llm-gateway[vertex]"
         ) from None
     if make is None:
-        raise ValueError("the Google credentials file is of a type that is not known")
+        known = ", ".join(_TYPES)
+        raise ValueError(
+            f"the Google credentials file {path} is of a type that is not known; known are: {known}"
+        )
     try:
         _check(info)
         credentials = make(info, scopes=[_SCOPE])
     except (ValueError, KeyError, TypeError, AttributeError) as broken:
         # What is in the file must not be told.
-        raise ValueError(
-            f"the Google credentials file is not usable: {type(broken).__name__}"
-        ) from None
+        raise ValueError(_unusable(path, type(broken).__name__)) from None
     quota = info.get("quota_project_id")
     beside = ((b"x-goog-user-project", quota.encode()),) if isinstance(quota, str) and quota else ()
-    return credentials, beside
+    return credentials, beside, kind
+
+
+def _unusable(path: Path, word: str) -> str:
+    return f"the Google credentials file {path} is not usable ({word}): download it anew, and change nothing in it"
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -183,13 +227,15 @@ def _read(path: Path) -> Mapping[str, Any]:
         with path.open("rb") as opened:
             data = opened.read(_MOST_FILE_BYTES + 1)
     except OSError as error:
-        raise ValueError(f"the Google credentials file cannot be read: {error.strerror}") from None
+        raise ValueError(
+            f"the Google credentials file {path} cannot be read ({error.strerror}): {_SET}"
+        ) from None
     try:
         info = codec.as_object(codec.decode(data)) if len(data) <= _MOST_FILE_BYTES else None
     except (codec.JSONError, UnicodeDecodeError, RecursionError):
         info = None
     if info is None:
-        raise ValueError("the Google credentials file is no JSON object")
+        raise ValueError(f"the Google credentials file {path} is no JSON object: {_SET}")
     return info
 
 
@@ -226,4 +272,4 @@ def _word_of(refused: Exception) -> str:
 
 
 def _failed(code: str, detail: str) -> UpstreamError:
-    return UpstreamError(code, phase="connect", sent=False, detail=detail)
+    return UpstreamError(code, _NO_CREDENTIAL, phase="connect", sent=False, detail=detail)
