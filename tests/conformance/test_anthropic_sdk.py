@@ -1,6 +1,5 @@
 """Anthropic's own client reads answers of every provider through the gateway, in typed and strict mode (K35, K37)."""
 
-import json
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
@@ -11,17 +10,22 @@ from anthropic import (
     APIStatusError,
     AsyncAnthropic,
     BadRequestError,
+    ConflictError,
+    DeadlineExceededError,
     InternalServerError,
     NotFoundError,
     OverloadedError,
     RateLimitError,
+    RequestTooLargeError,
     ServiceUnavailableError,
+    UnprocessableEntityError,
 )
 from anthropic.types import Message, ThinkingBlock
 
 from tests.support.exchanges import Exchange
 from tests.support.gateway import KEY
 from tests.support.heard_typed import of_message
+from tests.support.replayed_directly import arguments
 from tests.support.same import arguments_of, assert_same, is_credential
 from tests.support.shared import absent
 from tests.support.spread import READABLE, REFUSALS, readable, spread
@@ -32,9 +36,19 @@ BROKEN = [pytest.param(e, id=e.id) for e in EXCHANGES if e.stream and e.expect.g
 CLASSES: dict[int, tuple[type[APIStatusError], str]] = {
     400: (BadRequestError, "invalid_request_error"),
     404: (NotFoundError, "not_found_error"),
+    409: (ConflictError, "conflict_error"),
+    413: (RequestTooLargeError, "request_too_large"),
+    422: (UnprocessableEntityError, "invalid_request_error"),
     429: (RateLimitError, "rate_limit_error"),
     500: (InternalServerError, "api_error"),
+    502: (InternalServerError, "api_error"),
+    503: (ServiceUnavailableError, "api_error"),
+    504: (DeadlineExceededError, "timeout_error"),
+    529: (OverloadedError, "overloaded_error"),
 }
+
+BETA_BLOCKS = {"compaction", "mcp_tool_use", "mcp_tool_result", "advisor_tool_result", "fallback"}
+"""Blocks that only the beta client has types for."""
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +139,10 @@ def test_the_raw_events_of_calls_are_read(
         if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
             said[event.index]["arguments"] += event.delta.partial_json
 
-    calls = [(one["name"], json.loads(one["arguments"] or "{}")) for one in said.values()]
+    calls = [(one["name"], arguments(one["arguments"])) for one in said.values()]
     assert calls == [
-        (one["name"], arguments_of(one, "messages")) for one in exchange.expect["tool_calls"]
+        (one["name"], arguments_of(one, "messages", stream=True))
+        for one in exchange.expect["tool_calls"]
     ]
 
 
@@ -141,13 +156,18 @@ def test_thoughts_are_blocks_of_their_own(
         with client.messages.stream(**body) as stream:
             told = "".join(event.thinking for event in stream if event.type == "thinking")
             content = stream.get_final_message().content
-        assert told == exchange.expect["reasoning_text"]
+        assert words(told) == words(exchange.expect["reasoning_text"])
     else:
         content = create(**body).content
 
     blocks: Any = content
     said = [block.thinking for block in blocks if isinstance(block, ThinkingBlock)]
-    assert "".join(said) == exchange.expect["reasoning_text"]
+    assert words("".join(said)) == words(exchange.expect["reasoning_text"])
+
+
+def words(text: str) -> str:
+    """Return a text without its breaks: parts of a summary are told apart by some."""
+    return "".join(text.split())
 
 
 @spread(READABLE, 3)
@@ -164,7 +184,9 @@ def test_the_beta_client_reads_the_same(
         create: Any = client.beta.messages.create
         final = create(**body)
 
-    read = Message.model_validate(final.to_dict())
+    said: Json = final.to_dict()
+    said["content"] = [block for block in said["content"] if block["type"] not in BETA_BLOCKS]
+    read = Message.model_validate(said)
     assert_same(of_message(read), exchange, "messages")
     (sent,) = stage.replay.log()
     assert betas_of(sent) == (betas if exchange.kind == "messages" else [])
@@ -187,11 +209,9 @@ def test_a_refusal_raises_its_own_class(
     assert error.request_id
     body: Any = error.body
     said: Json = body["error"]
-    if is_credential(exchange) or error.status_code not in CLASSES:
-        assert (type(error), said["type"]) == (InternalServerError, "api_error")
-        return
-    assert error.status_code == exchange.status
-    assert (type(error), said["type"]) == CLASSES[exchange.status]
+    passed = exchange.status in CLASSES and not is_credential(exchange)
+    assert error.status_code == (exchange.status if passed else 502)
+    assert (type(error), said["type"]) == CLASSES[error.status_code]
 
 
 @pytest.mark.parametrize("caller", ["create", "stream"])

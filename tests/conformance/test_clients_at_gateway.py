@@ -9,7 +9,7 @@ import httpx
 import pytest
 from cohere import AsyncClient, AsyncClientV2
 from mistralai.client import Mistral
-from mistralai.client.errors import SDKError
+from mistralai.client.errors import MistralError
 
 from tests.contract.test_formats import behind, body_of
 from tests.support.exchanges import Exchange
@@ -83,7 +83,7 @@ def test_mistrals_client_hears_the_same(chat: Any, exchange: Exchange) -> None:
 
 @spread(REFUSALS, 1)
 def test_mistrals_client_raises(chat: Any, exchange: Exchange) -> None:
-    with pytest.raises(SDKError) as raised:
+    with pytest.raises(MistralError) as raised:
         chat.complete(model=f"{exchange.id}@seed=7", messages=ASKED)
 
     assert raised.value.status_code >= 400

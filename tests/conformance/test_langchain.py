@@ -104,7 +104,8 @@ def test_langchain_anthropic_hears_the_same(stage: Stage, exchange: Exchange) ->
 
     if exchange.stream and exchange.kind == "messages" and not heard.input:
         # The last event of a relayed stream need not repeat the input, and this client reads no other.
-        heard.input = exchange.expect["usage"]["input"]
+        usage = exchange.expect["usage"]
+        heard.input, heard.cached = usage["input_total"], usage.get("cached")
     assert_same(heard, exchange, "messages")
 
 

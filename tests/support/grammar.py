@@ -38,8 +38,8 @@ def breaches(
 ) -> list[str]:
     """Return where a complete stream breaks the grammar; `count` choices were asked for.
 
-    `relayed`: it was made elsewhere; habits of providers that every client bears are let pass (a role in
-    every delta, a finish reason told twice, counts beside it).
+    `relayed`: it was made elsewhere; habits of providers that clients bear are let pass (a role in every delta, a
+    finish reason told twice or in a word of their own, counts beside it, calls that come whole, frames of filters).
     """
     stream = _Stream(endpoint, asks_usage, count, relayed)
     found = list(_read(body, stream))
@@ -88,7 +88,7 @@ def _one_data_line(lines: list[str]) -> list[str]:
 
 def _read_chunk(chunk: Json, stream: _Stream) -> Iterator[str]:
     kind = "chat.completion.chunk" if stream.endpoint == "chat" else "text_completion"
-    if chunk.get("object") not in {kind, *([""] if stream.relayed else [])}:
+    if chunk.get("object") != kind and not stream.relayed:
         yield f"object is {chunk.get('object')}"
     if chunk.get("error"):
         yield "an error chunk"
@@ -133,18 +133,22 @@ def _read_choice(choice: Json, stream: _Stream) -> Iterator[str]:
         return
     if stream.endpoint == "chat":
         yield from _read_delta(choice.get("delta"), index, state, stream.relayed)
+        if stream.relayed and "content_filter_offsets" in choice:
+            return
     elif not isinstance(choice.get("text"), str):
         yield f"choice {index} has no text"
     state.started = True
     if finish is not None:
         state.finish = finish
-        if finish not in FINISHES:
+        if finish not in FINISHES and not stream.relayed:
             yield f"finish reason {finish}"
-        if (finish == "tool_calls") != bool(state.calls):
+        if finish != "length" and (finish == "tool_calls") != bool(state.calls):
             yield f"finish reason {finish} with {len(state.calls)} calls"
 
 
 def _read_delta(fields: Json | None, index: int, state: _Choice, relayed: bool) -> Iterator[str]:
+    if fields is None and relayed:
+        return
     if fields is None:
         yield f"choice {index} has no delta"
         return
@@ -155,7 +159,10 @@ def _read_delta(fields: Json | None, index: int, state: _Choice, relayed: bool) 
         yield f"choice {index} repeats its role"
     calls: list[Json] = fields.get("tool_calls") or []
     for call in calls:
-        yield from _read_call(call, state)
+        if relayed:
+            state.calls.setdefault(call.get("index") or 0, str(call.get("id")))
+        else:
+            yield from _read_call(call, state)
 
 
 def _read_call(call: Json, state: _Choice) -> Iterator[str]:

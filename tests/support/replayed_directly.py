@@ -9,6 +9,7 @@ from gateway.core.message import Refusal, Text, Thinking, ToolCall
 from gateway.dialects.base import StreamRules
 from gateway.dialects.registry import TARGETS
 from tests.support.exchanges import Exchange, load
+from tests.support.same import has_failed
 
 Json = dict[str, Any]
 _RULES = StreamRules(hide_usage=False, done_required=True)
@@ -31,12 +32,19 @@ class Said:
 
 
 def recorded(provider: str, kind: str, *, refused: bool = False) -> list[Exchange]:
-    """Return a provider's recorded exchanges: those that were answered, or refused."""
-    return [
-        each
-        for each in load()
-        if (each.provider, each.kind) == (provider, kind) and (each.status >= 400) == refused
-    ]
+    """Return a provider's recorded exchanges: those that were answered to their end, or refused."""
+    own = [each for each in load() if (each.provider, each.kind) == (provider, kind)]
+    if refused:
+        return [each for each in own if each.status >= 400]
+    return [each for each in own if each.status < 400 and not has_failed(each)]
+
+
+def arguments(text: str) -> Any:
+    """Return the arguments of a call, or their text where they were cut off."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return text
 
 
 def neutral(exchange: Exchange, target: str) -> Answer:
@@ -58,7 +66,7 @@ def told(answer: Answer) -> Said:
         elif isinstance(part, (Text, Refusal)):
             said.text += part.text
         elif isinstance(part, ToolCall):
-            said.calls.append((part.name, json.loads(part.arguments or "{}")))
+            said.calls.append((part.name, arguments(part.arguments)))
     if usage is not None:
         said.input, said.output, said.cached = usage.input, usage.output, usage.cached
     return said

@@ -5,9 +5,10 @@ from collections.abc import Hashable, Iterable
 import pytest
 
 from tests.support.exchanges import Exchange
+from tests.support.same import has_failed
 from tests.support.translated import EXCHANGES
 
-READABLE = [e for e in EXCHANGES if e.status < 400 and not e.expect.get("error")]
+READABLE = [e for e in EXCHANGES if e.status < 400 and not has_failed(e)]
 REFUSALS = [e for e in EXCHANGES if e.status >= 400]
 
 

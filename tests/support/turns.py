@@ -1,6 +1,7 @@
 """Two turns with each provider: it calls a tool, gets the result, and answers in words; as recorded one by one."""
 
 import json
+import re
 from collections.abc import Generator, Hashable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,9 +40,10 @@ class Task:
 
 
 def _calls(exchange: Exchange) -> bool:
-    """Tell whether an answer calls functions with whole arguments."""
+    """Tell whether an answer calls functions with whole arguments, in the form that those get who offer tools."""
     calls: list[Json] = exchange.expect.get("tool_calls") or []
-    return bool(calls) and all(is_object(call.get("arguments")) for call in calls)
+    is_whole = bool(calls) and all(is_object(call.get("arguments")) for call in calls)
+    return is_whole and re.search(rb'"function_call"\s*:', exchange.body) is None
 
 
 def _speaks(exchange: Exchange) -> bool:
