@@ -56,7 +56,8 @@ class Grammar:
     all, data (not of plain texts) or none. `displays`: it is told how thinking is shown (`thinking.display`).
     `file_ids`: dialects whose callers may name files by id; None leaves them to the writer. `forms`: forms of
     answers that it keeps itself; others are had of a call of a tool, as far as `forced` calls go: always, not at
-    all, or quiet: only where thinking is switched off by name. `thinks`: thinking can be switched on.
+    all, or quiet: only where thinking is switched off by name. `thinks`: thinking can be switched on. `text_files`:
+    files may be plain texts; otherwise, and where no files may come, these go as texts.
     """
 
     alternates: bool = False
@@ -82,6 +83,7 @@ class Grammar:
     call_ids: NameRules | None = None
     items: frozenset[str] | None = None
     file_ids: frozenset[str] | None = None
+    text_files: bool = True
     own_urls: tuple[str, ...] = ()
     foreign_urls: tuple[str, ...] = ()
     custom_tools: bool = False

@@ -53,6 +53,10 @@ LOSSES: dict[str, Loss] = {
         "is a kind of content that only another format has; what it holds was sent as text and pictures",
         "Search results, and documents of several parts, of a caller of Messages at another target.",
     ),
+    "file_told": Loss(
+        "is a document of plain text, which this target takes no files of; it was sent as text",
+        "Documents of plain text, at targets whose files are PDFs or that take none.",
+    ),
     "part_unsupported": Loss(
         "is a kind of content that this target does not take",
         "A picture, sound, file or unknown part for a target that cannot take it.",

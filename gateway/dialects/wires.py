@@ -48,8 +48,8 @@ class Wire:
 
 
 def _at_vertex(fields: codec.Fields, facts: Facts, headers: Headers, notes: Notes) -> codec.Fields:
-    del facts, headers, notes
-    return VERTEX.fields(fields)
+    del facts, headers
+    return VERTEX.fields(fields, notes)
 
 
 WIRES: dict[str, Wire] = {

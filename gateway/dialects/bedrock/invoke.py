@@ -22,8 +22,6 @@ from gateway.dialects.messages.watcher import MessagesWatcher
 from gateway.dialects.sides import Facts
 
 NAME = "bedrock_anthropic"
-_UNKNOWN = ("metadata", "service_tier", "inference_geo", "speed")
-"""Settings of Messages that Invoke refuses, and that say nothing about the answer."""
 _METRICS = b"amazon-bedrock-"
 
 
@@ -39,12 +37,7 @@ def relay_fields(
 ) -> codec.Fields:
     """Return the body for a caller of Messages: its fields as they came, version and betas added."""
     betas = [] if "anthropic_beta" in fields else bedrock_betas(passed, notes)
-    out = BEDROCK.fields(fields, betas)
-    for name in _UNKNOWN:
-        if name in out:
-            del out[name]
-            notes.lost("field_unsupported", name)
-    return out
+    return BEDROCK.fields(fields, notes, betas)
 
 
 class _Unwrapper:
@@ -184,11 +177,10 @@ class InvokeClaude:
 
     def write_request(self, prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         """Write a prompt that fits the grammar."""
-        fields = BEDROCK.fields(request_out.write_request(prompt, facts, notes))
-        for name in _UNKNOWN:
-            if fields.pop(name, None) is not None:
-                notes.lost("field_unsupported", "user" if name == "metadata" else name)
-        return fields
+        fields = request_out.write_request(prompt, facts, notes)
+        if fields.pop("metadata", None) is not None:
+            notes.lost("field_unsupported", "user")
+        return BEDROCK.fields(fields, notes)
 
     def read_whole(
         self, body: bytes, secrets: Redactor = unredacted, *, reasoning_outside: bool = False

@@ -37,6 +37,8 @@ _BASE = Grammar(
     audio=False,
     files=False,
     file_urls=False,
+    text_files=False,
+    file_ids=frozenset({"openai_chat", "openai_responses"}),
     items=frozenset({"openai_chat"}),
 )
 """Calls are answered at once and completely, as all of them want it."""

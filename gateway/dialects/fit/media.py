@@ -1,6 +1,7 @@
 """Pictures, sounds and files: in the form that a target takes, or refused by name (B110)."""
 
 import binascii
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_to_bytes
@@ -8,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 from gateway.core import codec
 from gateway.core.errors import InputError
 from gateway.core.message import Audio, File, Image, Part, Prompt, Text, ToolResult
+from gateway.dialects.chat.data_url import text_of
 from gateway.dialects.fit.places import Place
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes, refuse
@@ -32,6 +34,7 @@ _BEGINNINGS = (
     ("UklGR", "image/webp"),
     ("JVBERi0", "application/pdf"),
 )
+_IS_TEXT = re.compile(r"text/|application/(?:json|xml|x-?yaml|javascript)").match
 _MIN_RAW = 32
 _HEAD = 64
 _SCHEME = 16
@@ -76,8 +79,14 @@ def fit_audio(audio: Audio, place: Place, grammar: Grammar, notes: Notes) -> Par
     raise _refused("part_unsupported", place())
 
 
-def fit_file(file: File, place: Place, grammar: Grammar) -> File:
-    """Return a file as this target takes it; raises InputError naming the part where it takes none."""
+def fit_file(file: File, place: Place, grammar: Grammar, notes: Notes) -> File | Text:
+    """Return a file as this target takes it, or its words; raises InputError naming one that it does not take."""
+    if not (grammar.files and grammar.text_files):
+        said = _words(file)
+        if said is not None:
+            notes.lost("file_told", place())
+            text = f"{file.name}\n{said}" if file.name else said
+            return Text(text, cache=file.cache)
     if not grammar.files:
         raise _refused("part_unsupported", place())
     if file.url.startswith("data:"):
@@ -92,6 +101,17 @@ def fit_file(file: File, place: Place, grammar: Grammar) -> File:
     if file.url and not grammar.file_urls and not _is_own(file.url, grammar):
         raise _refused("fetching_off", place())
     return file
+
+
+def _words(file: File) -> str | None:
+    """Return what a document of plain text says, None for any other file."""
+    if file.text or not file.data:
+        return file.text or None
+    kind = file.media_type.partition(";")[0].strip().lower()
+    if not _IS_TEXT(kind):
+        return None
+    head, comma, data = file.data.partition(",")
+    return text_of(data if comma and head.startswith("data:") else file.data)
 
 
 def urls_to_fetch(prompt: Prompt, grammar: Grammar) -> tuple[str, ...]:

@@ -111,7 +111,9 @@ class PartFitter:
             case File():
                 place = self._place(at, index, part)
                 check_id(part, place, self._prompt.origin, grammar)
-                fitted = fit_file(part, place, grammar)
+                fitted = fit_file(part, place, grammar, self._notes)
+                if isinstance(fitted, Text):
+                    fitted = self._text(at, index, fitted)
             case Thinking():
                 return fit_thinking(part, self._place(at, index, part), grammar, self._notes)
             case Opaque():

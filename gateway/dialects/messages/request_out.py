@@ -24,7 +24,7 @@ from gateway.dialects.within import put_strays
 
 _SYSTEM = frozenset({"system", "developer"})
 _HOSTED = frozenset({"bedrock", "vertex"})
-"""Kinds of providers that fetch no addresses for Claude."""
+"""Kinds of providers that fetch no addresses for Claude, and keep no files."""
 _MOST_STOPS = 8191
 _PLAIN = frozenset({"text"})
 _WITH_SCHEMA = _PLAIN | {"schema"}
@@ -58,7 +58,7 @@ def grammar_of(facts: Facts) -> Grammar:
         forms=_WITH_SCHEMA if traits.formats else _PLAIN,
         forced=traits.forced,
         thinks=traits.budget or traits.adaptive,
-        file_ids=frozenset({DIALECT}),
+        file_ids=frozenset({DIALECT}) if fetches else frozenset(),
     )
 
 

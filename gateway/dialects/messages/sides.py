@@ -58,7 +58,7 @@ class MessagesTarget:
     def write_request(self, prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         """Write a prompt as the fields of the body."""
         fields = write_request(prompt, facts, notes)
-        return fields if self._host is None else self._host.fields(fields)
+        return fields if self._host is None else self._host.fields(fields, notes)
 
     def read_whole(
         self, body: bytes, secrets: Redactor = unredacted, *, reasoning_outside: bool = False

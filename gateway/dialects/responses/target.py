@@ -37,6 +37,7 @@ _GRAMMAR = Grammar(
     blank_stops=False,
     call_ids=NameRules(r"\S+", 64),
     items=frozenset({ORIGIN}),
+    file_ids=frozenset({ORIGIN, "openai_chat"}),
     bags=frozenset({ORIGIN}),
     titles="data",
     custom_tools=True,

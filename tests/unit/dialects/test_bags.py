@@ -89,9 +89,11 @@ def test_members_of_tools_of_messages_are_named(wire: str) -> None:
 def test_what_documents_say_besides_is_named(wire: str) -> None:
     body = asked(document(context="where", citations={"enabled": True}))
 
+    told = ["messages[0].content[1] (file)"] if wire == "openai_chat" else []
     assert lost("anthropic_messages", wire, body) == [
         "messages[0].content[1].context",
         "messages[0].content[1].citations.enabled",
+        *told,
     ]
 
 
@@ -103,6 +105,81 @@ def test_the_title_of_a_document_is_told_or_named(wire: str) -> None:
     is_told = b"Novel" in codec.encode(body)
     is_named = any("content[1].title" in text for text in notes.warnings)
     assert is_told is not is_named
+
+
+NO_FILES = [Facts(kind, "m") for kind in ("openai", "azure", "openrouter", "mistral", "groq")]
+
+
+@pytest.mark.bug("K33", "K34")
+@pytest.mark.parametrize("facts", NO_FILES, ids=lambda facts: facts.kind)
+@pytest.mark.parametrize("inside", [False, True], ids=["asked", "in a result"])
+def test_a_document_of_plain_text_is_told_as_text(facts: Facts, inside: bool) -> None:
+    block = document(title="Novel")
+    body = resulted(block) if inside else asked(block)
+
+    out, notes = written("anthropic_messages", "openai_chat", body, facts)
+
+    said = codec.encode(out).decode()
+    assert "Novel\\nwords" in said
+    assert "file_data" not in said
+    assert "data:text" not in said
+    assert any("it was sent as text" in text for text in notes.warnings)
+
+
+@pytest.mark.bug("K33", "K34")
+@pytest.mark.parametrize("kind", ["text/csv", "application/json", "text/plain; charset=utf-8"])
+def test_a_file_that_holds_text_is_told_as_text(kind: str) -> None:
+    given = {"type": "base64", "media_type": kind, "data": "YSxi"}
+    block = {"type": "document", "source": given}
+
+    out, _ = written("anthropic_messages", "openai_chat", asked(block))
+
+    assert out["messages"][-1]["content"][-1] == {"type": "text", "text": "a,b"}
+
+
+@pytest.mark.bug("K33")
+@pytest.mark.parametrize("data", ["/9j/", "YQ==YQ=="])
+def test_a_file_that_only_claims_to_be_text_is_none(data: str) -> None:
+    given = {"type": "base64", "media_type": "text/plain", "data": data}
+    block = {"type": "document", "source": given}
+
+    with pytest.raises(InputError, match=r"content\[1\] \(file\)"):
+        written("anthropic_messages", "openai_chat", asked(block), Facts("groq", "m"))
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize("wire", OTHERS)
+@pytest.mark.parametrize("kind", ["image", "document"])
+def test_a_file_that_anthropic_keeps_is_refused_elsewhere(wire: str, kind: str) -> None:
+    block: Json = {"type": kind, "source": {"type": "file", "file_id": "file_1"}}
+
+    with pytest.raises(InputError, match=r"messages\[0\]\.content\[1\]") as refused:
+        written("anthropic_messages", wire, asked(block))
+
+    assert refused.value.http == 400
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize("wire", ["bedrock_anthropic", "vertex_anthropic"])
+def test_a_file_that_anthropic_keeps_is_refused_at_other_clouds(wire: str) -> None:
+    facts = Facts(wire.partition("_")[0], "claude-opus-4-6", 9_000)
+    block: Json = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+
+    with pytest.raises(InputError, match="another provider keeps"):
+        written("anthropic_messages", wire, asked(block), facts)
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize("wire", ["openai_responses", "openai_chat"])
+def test_files_of_openai_go_on_between_its_formats(wire: str) -> None:
+    chat = {"type": "file", "file": {"file_id": "file-1"}}
+    item = {"type": "input_file", "file_id": "file-1"}
+
+    for caller, body in (
+        ("openai_chat", {"messages": [{"role": "user", "content": [chat]}]}),
+        ("openai_responses", {"input": [{"role": "user", "content": [item]}]}),
+    ):
+        assert b"file-1" in codec.encode(written(caller, wire, body)[0])
 
 
 @pytest.mark.bug("K34")

@@ -34,13 +34,24 @@ FIELDS = codec.split(b'{"model": "m", "stream": true, "max_tokens":  5, "message
     ],
 )
 def test_the_body_says_what_the_cloud_wants(host: Host, body: str) -> None:
-    assert body == codec.join(host.fields(FIELDS, ["b"])).decode()
+    assert body == codec.join(host.fields(FIELDS, Notes(), ["b"])).decode()
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize("name", ["diagnostics", "inference_geo", "speed"])
+@pytest.mark.parametrize("host", [VERTEX, BEDROCK], ids=["vertex", "bedrock"])
+def test_what_only_anthropic_takes_is_left_out_and_named(host: Host, name: str) -> None:
+    notes = Notes()
+    fields = {**FIELDS, name: codec.raw("x")}
+
+    assert codec.join(host.fields(fields, notes)) == codec.join(host.fields(FIELDS, Notes()))
+    assert [text.partition(":")[0] for text in notes.warnings] == [name]
 
 
 def test_what_the_caller_said_stays() -> None:
     fields = codec.split(b'{"anthropic_version": "x", "anthropic_beta": ["y"]}')
 
-    assert codec.join(fields) == codec.join(BEDROCK.fields(fields, ["b"]))
+    assert codec.join(fields) == codec.join(BEDROCK.fields(fields, Notes(), ["b"]))
 
 
 def test_addresses_are_those_of_the_recordings() -> None:
