@@ -51,11 +51,9 @@ class State:
         self.cache = open_cache(*self._cached)
         self.book = LedgerWriter(self.ledger)
         self._client = Client()
-        self._settler = Settler(
-            self._counters, self.ledger, stores.lease_s, at_once=1 if state == _IN_MEMORY else 64
-        )
+        self._settler = Settler(self._counters, self.ledger, stores.lease_s)
         alone = open_counters(_IN_MEMORY, spawn)
-        self._offline = Offline(alone, Settler(alone, self.ledger, at_once=1))
+        self._offline = Offline(alone, Settler(alone, self.ledger))
 
     @property
     def counters(self) -> Counters:

@@ -189,6 +189,9 @@ class Model:
 
     def prices(self, asked: str) -> tuple[Price | None, ...]:
         """Return the price at each target; see `core.call.ModelRef`."""
+        if len(self.targets) == 1:
+            only = self.targets[0]
+            return (only.account.tariff.price(only.served(self, asked)),)
         return tuple(each.account.tariff.price(each.served(self, asked)) for each in self.targets)
 
 

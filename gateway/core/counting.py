@@ -5,8 +5,11 @@ idempotent by the reservation's id, so that a lost reply may be repeated. Amount
 tokens or micro-dollars.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeGuard
+
+Note = bytes | Callable[[], bytes]
+"""What is kept beside a reservation, 4 KB at most, or what returns it, for stores that seldom need it."""
 
 
 class Window(NamedTuple):
@@ -30,6 +33,15 @@ class Hold(NamedTuple):
     window: Window = Window()
     lifted: bool = False
     base: int | None = None
+
+
+class Holds(tuple[Hold, ...]):  # noqa: SLOT001  a tuple takes no further slots
+    """Holds that many reservations share, which differ in their amounts alone.
+
+    `memo` is where a store keeps what it has worked out of them, together with itself.
+    """
+
+    memo: tuple[object, object] | None = None
 
 
 class Verdict(NamedTuple):
@@ -65,11 +77,18 @@ class Counters(Protocol):
     """Counters of all tenants. Raises StoreError `state_unavailable` within its deadline, never hangs."""
 
     async def reserve(
-        self, tenant: str, run_id: str, holds: Sequence[Hold], lease_s: float, note: bytes = b""
+        self,
+        tenant: str,
+        run_id: str,
+        holds: Sequence[Hold],
+        lease_s: float,
+        note: Note = b"",
+        amounts: Sequence[int] | None = None,
     ) -> Verdict:
         """Reserve all or nothing; a second call with the same id returns the first one's success.
 
-        A hold fits when spent + held + amount <= limit. `note` (at most 4 KB) comes back from `expired`.
+        A hold fits when spent + held + amount <= limit. `note` comes back from `expired`. `amounts` take the place
+        of what the holds say.
         """
         ...
 
@@ -105,3 +124,30 @@ class Counters(Protocol):
     async def aclose(self) -> None:
         """Let go of connections."""
         ...
+
+
+class AtOnce(Counters, Protocol):
+    """Counters that never wait: the same calls, for whoever need not wait either."""
+
+    def reserve_now(
+        self,
+        tenant: str,
+        run_id: str,
+        holds: Sequence[Hold],
+        lease_s: float,
+        note: Note = b"",
+        amounts: Sequence[int] | None = None,
+    ) -> Verdict:
+        """See `reserve`."""
+        ...
+
+    def settle_now(
+        self, tenant: str, run_id: str, holds: Sequence[Hold], actual: Sequence[int]
+    ) -> bool:
+        """See `settle`."""
+        ...
+
+
+def answers_at_once(counters: Counters | None) -> TypeGuard[AtOnce]:
+    """Tell whether counters can be asked without waiting."""
+    return getattr(counters, "answers_at_once", False)

@@ -119,6 +119,7 @@ def _answer_parts(price: Price, usage: Usage, answer: int) -> int:
     return more
 
 
+@lru_cache(4096)
 def _dearest(price: Price) -> tuple[int, int, int]:
     prompt = max(price.input, price.cache_read or 0, price.cache_write or 0, price.audio_input or 0)
     return prompt, max(price.output, price.reasoning or 0, price.audio_output or 0), price.call

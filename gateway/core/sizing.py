@@ -24,6 +24,8 @@ _TOOLS_TOKENS: Final = 512
 """What providers add of their own when tools are given."""
 _ENVELOPE: Final = 400
 """Bytes around the text of one event of a stream, at most as is usual."""
+_AROUND_FIELD: Final = 4
+"""Bytes of a body for each of its fields, besides its name and value: quotes, colon, comma."""
 _IMAGES: Final = frozenset({"image_url", "input_image"})
 _SOURCES: Final = frozenset({"source", "inlineData", "inline_data"})
 """What holds a picture or a document in other formats: with its bytes below it, and its kind where it is told."""
@@ -54,20 +56,25 @@ def prompt_tokens(body: object, caution: int = STRICT) -> int:
 
 def fields_tokens(fields: codec.Fields) -> int:
     """Return the most tokens that the fields of a body can hold."""
-    size = media = 0
-    for name, raw in fields.items():
-        length = len(memoryview(raw))
-        size += length + len(name)
-        if name in _TEXTS and _has_media(bytes(raw)):
-            text, tokens = _weigh(codec.value_of(raw))
-            media += tokens
-            size += text - length
-    return size + media + (_TOOLS_TOKENS if "tools" in fields else 0)
-
-
-def _has_media(value: bytes) -> bool:
+    if not fields:
+        return 0
+    joined = codec.join(fields)
+    size = len(joined) - _AROUND_FIELD * len(fields) - 1
+    if "tools" in fields:
+        size += _TOOLS_TOKENS
     # Parts stand in a list inside the list of messages: a second bracket is found much faster than a word.
-    return value.count(b"[") > 1 and _MARKS.search(value) is not None
+    return size + _media(fields) if joined.count(b"[") > 1 else size
+
+
+def _media(fields: codec.Fields) -> int:
+    """Return how much more the texts of a body count than by their bytes: for pictures, sounds and documents."""
+    more = 0
+    for name in _TEXTS:
+        raw = fields.get(name)
+        if raw is not None and _MARKS.search(raw) is not None:
+            text, tokens = _weigh(codec.value_of(raw))
+            more += tokens + text - len(memoryview(raw))
+    return more
 
 
 def form_tokens(size: int) -> int:
@@ -137,6 +144,8 @@ def asked_answers(body: object) -> int:
 
 def count_of(value: object) -> int:
     """Return what a field counts, MOST_TOKENS at most; 0 where it is no number above zero."""
+    if type(value) is int:
+        return min(value, MOST_TOKENS) if value > 0 else 0
     if not isinstance(value, int | float) or value <= 0:
         return 0
     return ceil(min(value, MOST_TOKENS))
@@ -147,7 +156,7 @@ def times(tokens: int, answers: int) -> int:
     return min(tokens * answers, MOST_TOKENS)
 
 
-_TEXTS: Final = frozenset({"messages", "input"})
+_TEXTS: Final = ("messages", "input")
 
 
 def _weigh(value: object) -> tuple[int, int]:

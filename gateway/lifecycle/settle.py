@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from gateway.core import clock
-from gateway.core.counting import Counters, Expired, Hold
+from gateway.core.counting import Counters, Expired, Hold, answers_at_once
 from gateway.core.errors import StoreError
 from gateway.core.lease import MICRO, TOKENS, read_note, used_of
 from gateway.core.ledger import LEASE_EXPIRED, Ledger, LedgerRow
@@ -123,8 +123,7 @@ class _Ended(NamedTuple):
 class Settler:
     """Ends reservations: at once when their run is over, and those of processes that died (A5).
 
-    `run`, `renew` and `sweep` are to be kept running. `at_once`: how many settlements are under way together; one
-    for a store that answers at once.
+    `run`, `renew` and `sweep` are to be kept running. A store that never waits is asked at once.
     """
 
     def __init__(
@@ -133,13 +132,12 @@ class Settler:
         ledger: Ledger,
         lease_s: float = LEASE_S,
         sweep_s: float | None = None,
-        at_once: int = _BATCH,
     ) -> None:
         self._counters = counters
         self._ledger = ledger
         self.lease_s = lease_s
         self._sweep_s = min(lease_s / 4, _SWEEP_S) if sweep_s is None else sweep_s
-        self._at_once = at_once
+        self._at_once = counters if answers_at_once(counters) else None
         self._failing = False
         self._tenants: set[str] = set()
         self._running: dict[str, set[str]] = {}
@@ -175,6 +173,12 @@ class Settler:
         running = self._running.get(tenant)
         if running is not None:
             running.discard(run_id)
+        if self._at_once is not None:
+            try:
+                self._at_once.settle_now(tenant, run_id, holds, actual)
+                return
+            except (StoreError, ValueError):
+                pass  # it is closed, or the amounts cannot be: as with any other store
         if len(self._waiting) >= _MOST_WAITING:
             # Its lease ends; the sweep then takes what the ledger says.
             _log.error("too many settlements wait; %s is left to its lease", run_id)
@@ -202,7 +206,7 @@ class Settler:
         """Settle what waits; False when the store does not take it. Nothing leaves the queue before it is taken."""
         waiting = self._waiting
         while waiting:
-            batch = [waiting[place] for place in range(min(len(waiting), self._at_once))]
+            batch = [waiting[place] for place in range(min(len(waiting), _BATCH))]
             taken = await self._settle_batch(batch)
             for ended, is_taken in zip(batch, taken, strict=True):
                 waiting.popleft()

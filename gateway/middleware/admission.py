@@ -5,18 +5,18 @@ Layers that stand side by side are one admission: one reservation before the cal
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from gateway.core import clock, codec
-from gateway.core.call import AttemptView, Call, ModelRef, Run
-from gateway.core.counting import Counters, Verdict
+from gateway.core import clock
+from gateway.core.call import AttemptView, Call, Charge, Run
+from gateway.core.counting import Counters, Hold, Verdict, answers_at_once
 from gateway.core.errors import StoreError
-from gateway.core.lease import MICRO, TOKENS, used_of
-from gateway.core.reply import Reply
-from gateway.core.scope import Scope, digest
-from gateway.middleware.base import Build, Proceed
-from gateway.middleware.caps import Cap
+from gateway.core.lease import MICRO, TOKENS
+from gateway.core.scope import Scope
+from gateway.middleware.base import Build
+from gateway.middleware.caps import Cap, Held
 from gateway.middleware.meter import StreamMeter
+from gateway.middleware.part import Part
+from gateway.middleware.shape import Shape
 from gateway.middleware.telling import Refusal, Telling, unpriced
 from gateway.middleware.ticket import STEP_TOKENS, Bound, Need, Ticket, bound_of, fitting, need_of
 from gateway.middleware.windows import StoreClock
@@ -27,31 +27,9 @@ _LONGEST_WAIT_S = 0.2
 _SHARE_OFFLINE = 50
 """What each process may spend of a budget while the store is down: one part of so many, 2 %."""
 _OFFLINE_LEASE_S = 86_400.0
+_NO_BASES: Mapping[int, int] = {}
 _UNTRIED = "down"
 """Why a store refuses calls that it does not send."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one layer brings: its caps, and what happens when one of them is reached.
-
-    `unpriced` is refuse or tokens_only. `queue_s`: how long a call waits for room. `closed`: without the store
-    nothing is admitted. `fallback`: a cheaper model that is called instead of being refused.
-    """
-
-    id: str
-    kind: str
-    caps: tuple[Cap, ...]
-    shadow: bool = False
-    unpriced: str = "refuse"
-    queue_s: float = 0.0
-    closed: bool = True
-    fallback: ModelRef | None = None
-
-    @property
-    def clamps(self) -> bool:
-        """Whether answers without a bound are given one: only where a budget refuses."""
-        return self.kind == "budget" and any(cap.enforced and cap.is_sized for cap in self.caps)
 
 
 class Admission:
@@ -62,13 +40,15 @@ class Admission:
         self._build = build
         self._ports = build.ports
         self._name = build.tenant
-        self._tenant = Scope(build.tenant)
+        self._counters = build.ports.counters
+        self._at_once = self._counters if answers_at_once(self._counters) else None
         self._clock = StoreClock()
         self.caps = tuple(cap for part in parts for cap in part.caps)
         self._by_layer = {part.id: part for part in parts}
         shadows = frozenset(part.id for part in parts if part.shadow)
         self.telling = Telling(build.tenant, build.ports.metrics, self.caps, shadows)
-        self._units = "".join(cap.unit for cap in self.caps)
+        self._shape = Shape(self.caps)
+        self._held = Held(self.caps, Scope(build.tenant))
         self._sized = any(cap.is_sized for cap in self.caps)
         self._likely = any(cap.is_sized and not cap.strict for cap in self.caps)
         self._priced = tuple(part for part in parts if any(cap.unit == MICRO for cap in part.caps))
@@ -84,30 +64,67 @@ class Admission:
         """Return the admission of these layers and one more."""
         return Admission((*self.parts, part), self._build)
 
-    async def wrap(self, call: Call, proceed: Proceed) -> Reply:
-        """Admit a call, then make it.
+    def begin(self, call: Call) -> Ticket | None:
+        """Admit a call as far as that needs no waiting; returns what `admit` goes on with, None when it is done.
 
-        Raises `limit_exceeded`, `budget_exceeded`, `unpriced_model`; StoreError where a layer is closed without it.
+        Raises `unpriced_model`.
         """
-        ticket: Ticket | None = call.run.state.get(self._key)
-        if ticket is None:
-            call = await self._admit(call)
-        else:
+        run = call.run
+        state = run.state
+        ticket: Ticket | None = state.get(self._key)
+        if ticket is not None:
             self._size(ticket, call)
-        return await proceed(call)
+            return None
+        if not self.caps:
+            return None
+        ticket = Ticket(run, run.id + self._suffix, self.caps, self._shape.units)
+        if self._sized:
+            self._size(ticket, call)
+        counters = self._at_once
+        if counters is None:
+            return ticket
+        self._hold(ticket)
+        try:
+            verdict = counters.reserve_now(
+                self._name,
+                ticket.id,
+                ticket.holds,
+                self._ports.settler.lease_s,
+                ticket.note,
+                ticket.amounts,
+            )
+        except StoreError:
+            return ticket
+        if verdict.refused >= 0 or verdict.missing or verdict.stale:
+            self._clock.learn(verdict.now_ms)
+            return ticket
+        ticket.counters = counters
+        self._granted(ticket, verdict)
+        state[self._key] = ticket
+        return None
+
+    def _granted(self, ticket: Ticket, verdict: Verdict) -> None:
+        run, telling = ticket.run, self.telling
+        if telling.shows:
+            telling.show(run, ticket.holds, verdict)
+        if telling.reports:
+            ticket.told = telling.report(run, verdict, told=ticket.told)
+        if not ticket.is_local:
+            self._ports.settler.hold(self._name, ticket.id)
 
     # ------------------------------------------------------------ before the call
 
-    async def _admit(self, call: Call) -> Call:
-        run = call.run
-        ticket = Ticket(run, run.id + self._suffix, self.caps)
-        self._size(ticket, call)
+    async def admit(self, ticket: Ticket, call: Call) -> Call:
+        """Admit a call; returns the one to make, which may be of another model.
+
+        Raises `limit_exceeded`, `budget_exceeded`, `unpriced_model`; StoreError where a layer is closed without it.
+        """
         refusal = await self._reserve_first(ticket)
         if refusal is not None:
             refusal = await self._queue(ticket, refusal)
         if refusal is not None:
             call = await self._else(ticket, call, refusal)
-        run.state[self._key] = ticket
+        call.run.state[self._key] = ticket
         return call
 
     def _size(self, ticket: Ticket, call: Call) -> None:
@@ -155,24 +172,21 @@ class Admission:
             verdict = await self._ask_again(ticket, verdict)
         if verdict is None:
             return None
-        run = ticket.run
-        self.telling.show(run, ticket.holds, verdict)
         if verdict.refused >= 0:
+            self.telling.show(ticket.run, ticket.holds, verdict)
             return self._refusal(ticket, verdict)
-        ticket.told = self.telling.report(run, verdict, told=ticket.told)
-        if not ticket.is_local:
-            self._ports.settler.hold(self._name, ticket.id)
+        self._granted(ticket, verdict)
         return None
 
     async def _ask(self, ticket: Ticket, bases: Mapping[int, int]) -> Verdict | None:
         """Ask the store once; without it those that are open ask this process, or None admits."""
-        ports = self._ports
         self._hold(ticket, bases)
         known = False
+        counters = ticket.counters = self._counters
+        lease_s = self._ports.settler.lease_s
         try:
-            counters = ticket.counters = ports.counters
             verdict = await counters.reserve(
-                self._name, ticket.id, ticket.holds, ports.settler.lease_s, self._note(ticket)
+                self._name, ticket.id, ticket.holds, lease_s, ticket.note, ticket.amounts
             )
             known = True
         except StoreError as error:
@@ -205,16 +219,13 @@ class Admission:
         error = StoreError("state_unavailable", detail="the windows of the store cannot be met")
         return await self._without(ticket, error)
 
-    def _hold(self, ticket: Ticket, bases: Mapping[int, int]) -> None:
-        now_s = self._clock.now_s()
-        run, tenant, strict, likely = ticket.run, self._tenant, ticket.strict, ticket.likely
-        holds = ticket.holds = []
-        for cap in self.caps:
-            unit, need = cap.unit, strict if cap.strict else likely
-            amount = need.tokens if unit == TOKENS else need.cost_micro if unit == MICRO else 1
-            holds.append(cap.hold(run, tenant, amount, now_s))
-        for place, base in bases.items():
-            holds[place] = holds[place]._replace(base=base)
+    def _hold(self, ticket: Ticket, bases: Mapping[int, int] = _NO_BASES) -> None:
+        """Work out what a run holds, and how much of each."""
+        holds: Sequence[Hold] = self._held.of(ticket.run, self._clock.now_s())
+        if bases:
+            holds = [hold._replace(base=bases.get(at)) for at, hold in enumerate(holds)]
+        ticket.holds = holds
+        ticket.amounts = self._shape.amounts(ticket.strict, ticket.likely)
 
     async def _spent(self, ticket: Ticket, place: int) -> int:
         """Ask the ledger what was spent in a window before the store's memory began."""
@@ -223,19 +234,6 @@ class Admission:
             cap.owner(ticket.run), window.start * 1000, window.end * 1000
         )
         return total.cost_micro if cap.unit == MICRO else total.tokens
-
-    def _note(self, ticket: Ticket) -> bytes:
-        """Return what is kept beside the reservation: the fields of `core.lease.Note`, in its order."""
-        run, need = ticket.run, ticket.strict
-        user = digest(run.user) if run.user else ""
-        session = digest(run.session) if run.session else ""
-        priced = None not in ticket.prices
-        return codec.encode(
-            (
-                self._units, run.id, run.tenant, run.key_id, user, session, run.agent, run.model,
-                run.endpoint, run.request_id, need.tokens, need.cost_micro, priced,
-            )
-        )  # fmt: skip
 
     # ------------------------------------------------------------ without the store
 
@@ -251,7 +249,7 @@ class Admission:
         verdict = await self._ask_here(ticket, offline.counters)
         if verdict.stale:
             self._clock.learn(verdict.now_ms)
-            self._hold(ticket, {})
+            self._hold(ticket)
             verdict = await self._ask_here(ticket, offline.counters)
         return verdict
 
@@ -263,7 +261,8 @@ class Admission:
             for cap, hold in zip(self.caps, ticket.holds, strict=True)
         ]
         here = [hold._replace(lifted=False) for hold in here]
-        return await local.reserve(self._name, ticket.id, here, _OFFLINE_LEASE_S)
+        amounts = ticket.amounts
+        return await local.reserve(self._name, ticket.id, here, _OFFLINE_LEASE_S, b"", amounts)
 
     # ------------------------------------------------------------ refused
 
@@ -274,7 +273,7 @@ class Admission:
         used = verdict.used[place] if place < len(verdict.used) else 0
         cap = self.caps[place]
         limit = _offline_limit(cap.limit) if ticket.is_local and cap.kind == "budget" else cap.limit
-        return Refusal(cap, used, hold.amount, ends_s, limit - used, ticket.is_local)
+        return Refusal(cap, used, ticket.amounts[place], ends_s, limit - used, ticket.is_local)
 
     async def _queue(self, ticket: Ticket, refusal: Refusal) -> Refusal | None:
         """Wait for room as long as the layer without it says."""
@@ -371,7 +370,7 @@ class Admission:
 
     async def extend(self, ticket: Ticket, strict: Need, likely: Need) -> Refusal | None:
         """Raise a reservation to these needs of its run; raises StoreError where a layer is closed without it."""
-        held = tuple(hold.amount for hold in ticket.holds)
+        held = tuple(ticket.amounts)
         amounts = ticket.wanted(held, strict, likely)
         if amounts == held or ticket.counters is None:
             return None
@@ -389,13 +388,12 @@ class Admission:
             place = verdict.refused
             refusal = self._refusal(ticket, verdict)
             return refusal._replace(amount=amounts[place], left=refusal.left + held[place])
-        ticket.holds = [
-            hold._replace(amount=amount) for hold, amount in zip(ticket.holds, amounts, strict=True)
-        ]
+        ticket.amounts = amounts
         return None
 
-    def after_attempt(self, attempt: AttemptView) -> None:
+    def after_attempt(self, attempt: AttemptView, charge: Charge) -> None:
         """Forget what a call might have cost: what it did cost is a charge of the run."""
+        del charge
         ticket: Ticket | None = attempt.run.state.get(self._key)
         if ticket is not None:
             ticket.pending.pop(attempt, None)
@@ -408,14 +406,15 @@ class Admission:
         # Taken out, so that run and ticket do not keep each other alive.
         ticket: Ticket | None = run.state.pop(self._key, None)
         if ticket is not None:
-            self._settle(ticket, [hold.amount for hold in ticket.holds])
+            self._settle(ticket, 1)
         elif run.charges and self._sized:
-            ticket = Ticket(run, run.id + self._suffix, self.caps)
-            self._hold(ticket, {})
-            self._settle(ticket, [0] * len(self.caps))
+            ticket = Ticket(run, run.id + self._suffix, self.caps, self._shape.units)
+            self._hold(ticket)
+            self._settle(ticket, 0)
 
-    def _settle(self, ticket: Ticket, amounts: Sequence[int]) -> None:
-        used = used_of(self._units, amounts, *ticket.charged())
+    def _settle(self, ticket: Ticket, requests: int) -> None:
+        """End a reservation with what its run was charged; a call that ended runs no more."""
+        used = self._shape.used(requests, ticket.charged())
         self._ports.settler.settle(self._name, ticket.id, ticket.holds, used)
         offline = self._ports.offline
         if ticket.is_local and offline is not None:

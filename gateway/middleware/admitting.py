@@ -1,11 +1,13 @@
 """The base of layers that admit calls; those side by side become one."""
 
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from gateway.core.call import AttemptView, Call, Charge, Run
 from gateway.core.reply import Reply
-from gateway.middleware.admission import Admission, Part
+from gateway.middleware.admission import Admission
 from gateway.middleware.base import Build, Middleware, Proceed
+from gateway.middleware.part import Part
 
 
 class Admitting(Middleware):
@@ -16,6 +18,7 @@ class Admitting(Middleware):
     def __init__(self, options: Any, build: Build, part: Part) -> None:  # noqa: ANN401  each kind names its own type
         super().__init__(options, build)
         self.part = part
+        self.rewrites = part.clamps
         self.admission = Admission((part,), build)
         if build.ports.settler is not None:  # pyright: ignore[reportUnnecessaryComparison]  none when a chain is only checked
             build.ports.settler.watch(build.tenant)
@@ -30,21 +33,35 @@ class Admitting(Middleware):
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
         """Admit a call, then make it."""
-        if self.is_joined:
-            return await proceed(call)
-        return await self.admission.wrap(call, proceed)
+        if not self.is_joined:
+            ticket = self.admission.begin(call)
+            if ticket is not None:
+                call = await self.admission.admit(ticket, call)
+        return await proceed(call)
 
-    async def before_attempt(self, attempt: AttemptView) -> None:
+    @property
+    def before_attempt(self) -> Callable[[AttemptView], Coroutine[Any, Any, None]]:
         """Reserve more where a call needs more than is left."""
-        if not self.is_joined:
-            await self.admission.before_attempt(attempt)
+        return _reserve_nothing if self.is_joined else self.admission.before_attempt
 
-    def after_attempt(self, attempt: AttemptView, charge: Charge) -> None:
+    @property
+    def after_attempt(self) -> Callable[[AttemptView, Charge], None]:
         """Take note of what a call cost."""
-        if not self.is_joined:
-            self.admission.after_attempt(attempt)
+        return _note_nothing if self.is_joined else self.admission.after_attempt
 
-    def finish(self, run: Run) -> None:
+    @property
+    def finish(self) -> Callable[[Run], None]:
         """Settle with what the run was charged."""
-        if not self.is_joined:
-            self.admission.finish(run)
+        return _settle_nothing if self.is_joined else self.admission.finish
+
+
+async def _reserve_nothing(attempt: AttemptView) -> None:
+    del attempt
+
+
+def _note_nothing(attempt: AttemptView, charge: Charge) -> None:
+    del attempt, charge
+
+
+def _settle_nothing(run: Run) -> None:
+    del run

@@ -16,10 +16,10 @@ from gateway.core.errors import GatewayError
 from gateway.core.lease import MICRO, TOKENS
 from gateway.core.money import micro
 from gateway.core.reply import Reply, Whole
-from gateway.middleware.admission import Part
 from gateway.middleware.admitting import Admitting
 from gateway.middleware.base import Build, OptionError, Options, Proceed
 from gateway.middleware.caps import Cap, RunCap
+from gateway.middleware.part import Part
 from gateway.middleware.telling import unpriced
 from gateway.middleware.windows import Calendar
 

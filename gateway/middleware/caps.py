@@ -1,11 +1,11 @@
 """What limits and budgets cap: units, windows, owners; and the counters that stand for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.core.call import Run
-from gateway.core.counting import Hold, Window
+from gateway.core.counting import Hold, Holds, Window
 from gateway.core.lease import MICRO, REQUESTS, RUNNING, TOKENS
 from gateway.core.ledger import Owner
 from gateway.core.scope import Scope, digest
@@ -14,6 +14,7 @@ from gateway.middleware.windows import ENDLESS, Calendar
 WORDS: Final = {REQUESTS: "requests", TOKENS: "tokens", MICRO: "usd", RUNNING: "concurrent"}
 _MOST_KEPT = 4096
 _MILLION = 1_000_000
+_ALWAYS = (float("-inf"), float("inf"))
 
 
 @dataclass(eq=False, slots=True)
@@ -34,11 +35,10 @@ class Cap:
     enforced: bool = True
     strict: bool = True
     is_rate: bool = False
-    _held: dict[str, Hold] = field(default_factory=dict[str, Hold], init=False)
-    _owner: Callable[[Run], str] = field(init=False)
+    owner_of: Callable[[Run], str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._owner = _OWNERS[self.scope]
+        self.owner_of = _OWNERS[self.scope]
 
     @property
     def word(self) -> str:
@@ -54,36 +54,17 @@ class Cap:
         """Return its window at a moment of the store's clock."""
         return self.calendar.window(self.per, now_s) if self.per else ENDLESS
 
-    def hold(self, run: Run, tenant: Scope, amount: int, now_s: float) -> Hold:
-        """Return what a run holds of it."""
-        owner = self._owner(run)
-        hold = self._held.get(owner)
-        if hold is None or (hold.window.end and not hold.window.start <= now_s < hold.window.end):
-            hold = self._make(owner, tenant, now_s)
-        if hold.amount == amount:
-            return hold
-        if self.is_rate and amount > self.limit:
-            amount = self.limit
-        return Hold(hold.key, amount, hold.limit, hold.window, hold.lifted)
-
     def held_by(self, owner: str, tenant: Scope, now_s: float) -> Hold:
-        """Return a hold of one for an owner by name, to ask how much is used."""
-        return self._make(owner, tenant, now_s)
-
-    def _make(self, owner: str, tenant: Scope, now_s: float) -> Hold:
-        """Return a hold of one, kept while its window lasts."""
+        """Return a hold of one for an owner by name."""
         key = tenant.key(self.kind, self.layer, self.unit, self.per or "now", self.scope, owner)
         # Of those who do not say who they are the ledger cannot tell what they spent.
         lifted = self.kind == "budget" and self.is_sized and (owner != "" or self.scope == "tenant")
         limit = self.limit if self.enforced else None
-        if len(self._held) >= _MOST_KEPT:
-            self._held.clear()
-        hold = self._held[owner] = Hold(key, 1, limit, self.window(now_s), lifted)
-        return hold
+        return Hold(key, 1, limit, self.window(now_s), lifted)
 
     def owner(self, run: Run) -> Owner:
         """Return whose rows of the ledger count."""
-        return self.owner_named(run.tenant, self._owner(run))
+        return self.owner_named(run.tenant, self.owner_of(run))
 
     def owner_named(self, tenant: str, name: str) -> Owner:
         """Return whose rows of the ledger count for an owner by name."""
@@ -105,6 +86,43 @@ _OWNERS: dict[str, Callable[[Run], str]] = {
     "model": lambda run: run.model,
     "agent": lambda run: run.agent,
 }
+
+
+class Held:
+    """What runs hold of several caps together: made once for each owner, and anew when a window begins."""
+
+    __slots__ = ("_caps", "_kept", "_tenant", "_whose")
+
+    def __init__(self, caps: Sequence[Cap], tenant: Scope) -> None:
+        self._caps = caps
+        self._tenant = tenant
+        self._kept: dict[object, tuple[float, float, Holds]] = {}
+        self._whose = _whose({cap.scope for cap in caps})
+
+    def of(self, run: Run, now_s: float) -> Holds:
+        """Return the holds of a run, of one each, at a moment of the store's clock."""
+        owners = self._whose(run)
+        kept = self._kept.get(owners)
+        if kept is not None and kept[0] <= now_s < kept[1]:
+            return kept[2]
+        holds = Holds([cap.held_by(cap.owner_of(run), self._tenant, now_s) for cap in self._caps])
+        windows = [hold.window for hold in holds if hold.window.end]
+        start = max((window.start for window in windows), default=_ALWAYS[0])
+        end = min((window.end for window in windows), default=_ALWAYS[1])
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[owners] = (start, end, holds)
+        return holds
+
+
+def _whose(scopes: set[str]) -> Callable[[Run], object]:
+    """Return what tells the owners of these scopes from all others."""
+    found = [_OWNERS[scope] for scope in sorted(scopes - {"tenant"})]
+    if not found:
+        return _OWNERS["tenant"]
+    if len(found) == 1:
+        return found[0]
+    return lambda run: tuple([owner(run) for owner in found])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from gateway.config.base import Block, Count
 from gateway.core.lease import REQUESTS, RUNNING, TOKENS
-from gateway.middleware.admission import Part
 from gateway.middleware.admitting import Admitting
 from gateway.middleware.base import Build, Options
 from gateway.middleware.caps import Cap
+from gateway.middleware.part import Part
 from gateway.middleware.windows import Calendar
 
 _UNITS = {"requests": REQUESTS, "tokens": TOKENS}

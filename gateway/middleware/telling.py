@@ -1,6 +1,7 @@
 """What callers and operators are told of limits and budgets: refusals, headers, metrics."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.core.call import Run
@@ -52,9 +53,14 @@ class Telling:
         for place, cap in enumerate(caps):
             if cap.kind == "limits" and cap.enforced and cap.unit != RUNNING:
                 shown.setdefault(cap.word, []).append((place, cap))
-        self._shown: Mapping[bytes, list[tuple[int, Cap]]] = {
-            word.encode(): places for word, places in shown.items()
-        }
+        self._shown = [
+            (_names(word.encode()), [(at, cap.limit, b"%d" % cap.limit) for at, cap in places])
+            for word, places in shown.items()
+        ]
+        self.shows = bool(self._shown)
+        """Whether callers are given any limits."""
+        self.reports = bool(self._gauges or self._loose)
+        """Whether there is anything to report of what was admitted."""
 
     def _gauge(self, cap: Cap) -> Gauge:
         labels = (self._tenant, cap.layer, cap.word, cap.per)
@@ -82,21 +88,21 @@ class Telling:
         """Give the caller the nearest limits on requests and tokens."""
         if not self._shown or not verdict.used:
             return
-        headers = run.headers
+        headers, used = run.headers, verdict.used
         if headers:
             headers[:] = [each for each in headers if not each[0].startswith(_RATE)]
-        for word, places in self._shown.items():
-            place, cap = places[0]
-            left = cap.limit - verdict.used[place]
-            for other, wider in places[1:]:
-                room = wider.limit - verdict.used[other]
-                if room * cap.limit < left * wider.limit:
-                    place, cap, left = other, wider, room
+        for (limit_is, remaining_is, reset_is), places in self._shown:
+            place, limit, text = places[0]
+            left = limit - used[place]
+            for other, wider, wider_text in places[1:]:
+                room = wider - used[other]
+                if room * limit < left * wider:
+                    place, limit, text, left = other, wider, wider_text, room
             reset_s = holds[place].window.end - verdict.now_ms // 1000
             headers += (
-                (b"x-ratelimit-limit-" + word, b"%d" % cap.limit),
-                (b"x-ratelimit-remaining-" + word, b"%d" % max(0, left)),
-                (b"x-ratelimit-reset-" + word, _duration(max(0, reset_s))),
+                (limit_is, text),
+                (remaining_is, b"%d" % left if left > 0 else b"0"),
+                (reset_is, _duration(max(0, reset_s))),
             )
 
     def report(self, run: Run, verdict: Verdict, *, told: bool) -> bool:
@@ -137,6 +143,11 @@ def _over_budget(refusal: Refusal, details: Mapping[str, object]) -> GatewayErro
     return GatewayError("budget_exceeded", message, details=details)
 
 
+def _names(word: bytes) -> tuple[bytes, bytes, bytes]:
+    return _RATE + b"limit-" + word, _RATE + b"remaining-" + word, _RATE + b"reset-" + word
+
+
+@lru_cache(8192)
 def _duration(seconds: int) -> bytes:
     """Write a time as providers do: 1m30s."""
     if seconds < 60:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gateway.core import sizing
+from gateway.core import codec, sizing
 from gateway.core.call import Call, ModelRef, Run
 from gateway.core.counting import Counters, Hold
 from gateway.core.endpoint import ANSWERED
 from gateway.core.lease import MICRO, TOKENS
 from gateway.core.money import Price, worst
+from gateway.core.scope import digest
 from gateway.middleware.caps import Cap
 
 DEFAULT_OUTPUT_TOKENS = 4096
@@ -83,40 +84,47 @@ def bound_of(call: Call, *, clamp: bool) -> Bound:
 
 
 def _output(call: Call, model: ModelRef, *, clamp: bool) -> int:
-    asked = [value for name in _FIELDS if (value := _whole(call, name)) is not None]
-    if asked:
-        each = max(asked)
-    elif model.usual_output_tokens is not None:
-        each = model.usual_output_tokens
-    elif model.max_output_tokens is not None:
-        each = model.max_output_tokens
-    else:
-        each = DEFAULT_OUTPUT_TOKENS
-        if clamp:
-            name = _BY_ENDPOINT.get(call.run.endpoint, "max_tokens")
-            call.set(name, each)
-            call.run.warn(f"{name} was set to {each}: a budget needs a bound of the answer")
-    return sizing.times(each, _count(call))
+    fields = call.original.fields or {}
+    each = max([_whole(fields, name) for name in _FIELDS if name in fields], default=0)
+    if not each:
+        each = _unasked(call, model, clamp=clamp)
+    if "n" in fields or "best_of" in fields:
+        return sizing.times(each, _count(call))
+    return min(each, sizing.MOST_TOKENS)
+
+
+def _unasked(call: Call, model: ModelRef, *, clamp: bool) -> int:
+    """Return the longest answer where a caller says nothing."""
+    if model.usual_output_tokens is not None:
+        return model.usual_output_tokens
+    if model.max_output_tokens is not None:
+        return model.max_output_tokens
+    if clamp:
+        name = _BY_ENDPOINT.get(call.run.endpoint, "max_tokens")
+        call.set(name, DEFAULT_OUTPUT_TOKENS)
+        text = f"{name} was set to {DEFAULT_OUTPUT_TOKENS}: a budget needs a bound of the answer"
+        call.run.warn(text)
+    return DEFAULT_OUTPUT_TOKENS
 
 
 def _count(call: Call) -> int:
-    return max(_whole(call, name) or 1 for name in _COUNTS)
+    fields = call.original.fields or {}
+    return max(_whole(fields, name) or 1 for name in _COUNTS)
 
 
-def _whole(call: Call, name: str) -> int | None:
-    fields = call.original.fields
-    if fields is None or name not in fields:
-        return None
-    return sizing.count_of(call.get(name)) or None
+def _whole(fields: codec.Fields, name: str) -> int:
+    raw = fields.get(name)
+    return 0 if raw is None else sizing.count_of(codec.value_of(raw))
 
 
 def need_of(bound: Bound, prices: Sequence[Price | None]) -> Need:
     """Return the worst case of a call at the dearest of its targets; unknown prices are left out."""
     dearest = 0
+    prompt, output, _ = bound
     for price in prices:
         if price is not None:
-            dearest = max(dearest, worst(price, bound.input, bound.output))
-    return Need(bound.input + bound.output, min(dearest, _MOST_MICRO))
+            dearest = max(dearest, worst(price, prompt, output))
+    return Need(prompt + output, min(dearest, _MOST_MICRO))
 
 
 def fitting(bound: Bound, prices: Sequence[Price | None], unit: str, left: int) -> int:
@@ -137,23 +145,26 @@ class Ticket:
 
     `strict` and `likely` are what the call under way may cost, the second as far as `expected` goes. `pending`
     holds the calls to providers that are under way. `first` is how much of an answer `expected` reserves at first.
+    `amounts` is what is held of each of `holds`.
     """
 
     __slots__ = (
-        "bound", "caps", "counters", "first", "holds", "id", "is_local", "likely", "pending", "prices", "run",
-        "strict", "told",
+        "amounts", "bound", "caps", "counters", "first", "holds", "id", "is_local", "likely", "pending", "prices",
+        "run", "strict", "told", "units",
     )  # fmt: skip
 
-    def __init__(self, run: Run, reservation: str, caps: Sequence[Cap]) -> None:
+    def __init__(self, run: Run, reservation: str, caps: Sequence[Cap], units: str) -> None:
         self.run = run
         self.id = reservation
         self.caps = caps
+        self.units = units
         self.bound = NO_BOUND
         self.first = STEP_TOKENS
         self.strict = NO_NEED
         self.likely = NO_NEED
         self.prices: Sequence[Price | None] = ()
-        self.holds: list[Hold] = []
+        self.holds: Sequence[Hold] = ()
+        self.amounts: Sequence[int] = ()
         self.counters: Counters | None = None
         self.is_local = False
         self.pending: dict[object, tuple[Need, Need]] = {}
@@ -166,6 +177,19 @@ class Ticket:
             tokens += charge.tokens
             cost_micro += charge.cost_micro
         return Need(tokens, cost_micro)
+
+    def note(self) -> bytes:
+        """Return what is kept beside the reservation: the fields of `core.lease.Note`, in its order."""
+        run, need = self.run, self.strict
+        user = digest(run.user) if run.user else ""
+        session = digest(run.session) if run.session else ""
+        priced = None not in self.prices
+        return codec.encode(
+            (
+                self.units, run.id, run.tenant, run.key_id, user, session, run.agent, run.model,
+                run.endpoint, run.request_id, need.tokens, need.cost_micro, priced,
+            )
+        )  # fmt: skip
 
     def wanted(self, held: Sequence[int], strict: Need, likely: Need) -> tuple[int, ...]:
         """Return the amount of each hold for these needs; never less than is held."""

@@ -1,22 +1,30 @@
 """Counters of one process: the embedded default, and the model that the shared back ends are compared with."""
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from gateway.core import clock
-from gateway.core.counting import Expired, Hold, Verdict, Window
+from gateway.core.counting import Expired, Hold, Holds, Note, Verdict, Window
 from gateway.core.errors import StoreError
 from gateway.stores.bounds import (
     KEPT_EMPTY_MS,
     KEPT_IDLE_MS,
     KEPT_OVER_MS,
     KEPT_SETTLED_MS,
+    MAX_AMOUNT,
     check_amounts,
 )
 
 _MS: Final = 1000
+_MOST_SETTLED: Final = 200_000
+"""Ids that are remembered at most: nobody repeats a settlement that was answered in this very process."""
+_ALWAYS: Final = 1 << 62
+"""Later than any time."""
+_FULL: Final = 1 << 80
+"""More than any sum."""
 
 
 _Key = tuple[str, str, Window]
@@ -30,28 +38,34 @@ class _Id(NamedTuple):
 
 @dataclass(slots=True)
 class _Counter:
-    """`lifted_ms`: up to which memory the ledger's sum is in `spent`; -1: it is not."""
+    """`used` is spent plus held. `lifted_ms`: up to which memory the ledger's sum is in it; -1: it is not.
 
-    spent: int = 0
+    One that was let go is full and holds less than nothing: whoever still knows it looks for another in its place.
+    """
+
+    used: int = 0
     held: int = 0
     lifted_ms: int = -1
     touched_ms: int = 0
 
     @property
-    def used(self) -> int:
-        return self.spent + self.held
+    def spent(self) -> int:
+        return self.used - self.held
 
     @property
     def is_empty(self) -> bool:
         return not self.used and self.lifted_ms < 0
 
+    def let_go(self) -> None:
+        self.used, self.held = _FULL, -1
+
 
 @dataclass(slots=True)
 class _Reservation:
-    holds: tuple[Hold, ...]
-    amounts: list[int]
+    holds: Sequence[Hold]
+    amounts: Sequence[int]
     lease_ms: int
-    note: bytes
+    note: Note
 
 
 @dataclass(slots=True)
@@ -61,11 +75,55 @@ class _Tenant:
     settled: set[str] = field(default_factory=set[str])
 
 
+@dataclass(slots=True)
+class _Found:
+    """What is known of holds that are asked for again and again: their counters, all different, lifted if need be.
+
+    It counts from `start_ms` to `end_ms` while there is room below `limits`, and none of them was let go. `endless`
+    are those whose last use is noted.
+    """
+
+    own: _Tenant
+    counters: tuple[_Counter, ...]
+    limits: tuple[int, ...]
+    start_ms: int
+    end_ms: int
+    endless: tuple[_Counter, ...]
+
+    def take(self, amounts: Sequence[int], now_ms: int) -> tuple[int, ...] | None:
+        """Hold amounts and return what is used of each; None, and nothing done, where one does not fit."""
+        used: list[int] = []
+        for counter, limit, amount in zip(self.counters, self.limits, amounts, strict=True):
+            total = counter.used + amount
+            if total > limit or amount < 0:
+                return None
+            used.append(total)
+        for counter, amount, total in zip(self.counters, amounts, used, strict=True):
+            counter.used = total
+            counter.held += amount
+        for counter in self.endless:
+            counter.touched_ms = now_ms
+        return tuple(used)
+
+    def give(self, held: Sequence[int], actual: Sequence[int]) -> bool:
+        """Count what was used in the place of what was held; False, and nothing done, where anything is wrong."""
+        counters = self.counters
+        for counter, amount in zip(counters, held, strict=True):
+            if counter.held < amount:
+                return False
+        for counter, amount, spent in zip(counters, held, actual, strict=True):
+            counter.held -= amount
+            counter.used += spent - amount
+        return True
+
+
 class MemoryCounters:
     """Exact counters of this process; they are gone when it ends.
 
     Windows go by `wall`, leases by `elapsed`, which no change of the clock moves. Both return seconds.
     """
+
+    answers_at_once = True
 
     def __init__(
         self,
@@ -77,39 +135,104 @@ class MemoryCounters:
         self._tenants: dict[str, _Tenant] = {}
         self._counters: dict[_Key, _Counter] = {}
         self._over: list[tuple[int, _Id]] = []
-        self._forget: list[tuple[int, str, str]] = []
+        self._forget: deque[tuple[int, set[str], str]] = deque()
         self._open = True
 
     async def reserve(
-        self, tenant: str, run_id: str, holds: Sequence[Hold], lease_s: float, note: bytes = b""
+        self,
+        tenant: str,
+        run_id: str,
+        holds: Sequence[Hold],
+        lease_s: float,
+        note: Note = b"",
+        amounts: Sequence[int] | None = None,
     ) -> Verdict:
         """Reserve all or nothing; a second call with the same id returns the first one's success."""
-        amounts = [hold.amount for hold in holds]
-        check_amounts(amounts)
+        return self.reserve_now(tenant, run_id, holds, lease_s, note, amounts)
+
+    def reserve_now(
+        self,
+        tenant: str,
+        run_id: str,
+        holds: Sequence[Hold],
+        lease_s: float,
+        note: Note = b"",
+        amounts: Sequence[int] | None = None,
+    ) -> Verdict:
+        """See `reserve`."""
+        memo = holds.memo if type(holds) is Holds else None
+        if memo is not None and memo[0] is self and amounts is not None and self._open:
+            found: _Found = memo[1]  # type: ignore[assignment]
+            own, now_ms = found.own, int(self._wall() * _MS)
+            if (
+                found.start_ms <= now_ms < found.end_ms
+                and now_ms < self._over[0][0]
+                and run_id not in own.reservations
+                and run_id not in own.settled
+                and (used := found.take(amounts, now_ms)) is not None
+            ):
+                lease_ms = int((self._elapsed() + lease_s) * _MS)
+                own.reservations[run_id] = _Reservation(holds, amounts, lease_ms, note)
+                return Verdict(-1, used, now_ms)
         own, now_ms = self._enter(tenant)
         if run_id in own.reservations or run_id in own.settled:
             return self._verdict(tenant, holds, now_ms)
-        lifted = False
-        for hold in holds:
-            if hold.window.end and _is_stale(hold.window, now_ms):
-                return self._verdict(tenant, holds, now_ms, stale=True)
-            lifted = lifted or hold.lifted
-        if lifted:
+        if amounts is None:
+            amounts = [hold.amount for hold in holds]
+        verdict = self._reserve(own, tenant, holds, amounts, now_ms)
+        if verdict.granted:
+            if type(holds) is Holds:
+                self._remember(own, tenant, holds)
+            else:
+                holds = [hold if hold.base is None else hold._replace(base=None) for hold in holds]
+            lease_ms = self._lease_ms(lease_s)
+            own.reservations[run_id] = _Reservation(holds, amounts, lease_ms, note)
+        return verdict
+
+    def _reserve(
+        self,
+        own: _Tenant,
+        tenant: str,
+        holds: Sequence[Hold],
+        amounts: Sequence[int],
+        now_ms: int,
+    ) -> Verdict:
+        check_amounts(amounts)
+        if any(hold.window.end and _is_stale(hold.window, now_ms) for hold in holds):
+            return self._verdict(tenant, holds, now_ms, stale=True)
+        if any(hold.lifted for hold in holds):
             missing = tuple(n for n, hold in enumerate(holds) if self._lacks(own, tenant, hold))
             if missing:
                 return self._verdict(tenant, holds, now_ms, missing=missing)
             for hold in holds:
                 self._lift(own, tenant, hold, now_ms)
-        verdict = self._take_known(tenant, holds, amounts, now_ms)
-        if verdict is None:
-            refused = self._first_full(tenant, holds, amounts)
-            if refused >= 0:
-                return self._verdict(tenant, holds, now_ms, refused=refused)
-            self._hold(tenant, holds, amounts, now_ms)
-            verdict = self._verdict(tenant, holds, now_ms)
-        kept = tuple([hold if hold.base is None else hold._replace(base=None) for hold in holds])
-        own.reservations[run_id] = _Reservation(kept, amounts, self._lease_ms(lease_s), note)
-        return verdict
+        refused = self._first_full(tenant, holds, amounts)
+        if refused >= 0:
+            return self._verdict(tenant, holds, now_ms, refused=refused)
+        self._hold(tenant, holds, amounts, now_ms)
+        return self._verdict(tenant, holds, now_ms)
+
+    def _remember(self, own: _Tenant, tenant: str, holds: Holds) -> None:
+        """Keep the counters of holds that were just reserved, so that they are looked up once."""
+        counters = [self._counters[tenant, hold.key, hold.window] for hold in holds]
+        if not counters or len(set(map(id, counters))) < len(counters):
+            return
+        windows = [hold.window for hold in holds if hold.window.end]
+        found = _Found(
+            own,
+            tuple(counters),
+            tuple([MAX_AMOUNT if hold.limit is None else hold.limit for hold in holds]),
+            max((window.start * _MS for window in windows), default=-_ALWAYS),
+            min((window.end * _MS for window in windows), default=_ALWAYS),
+            tuple(
+                [
+                    counter
+                    for counter, hold in zip(counters, holds, strict=True)
+                    if not hold.window.end
+                ]
+            ),
+        )
+        holds.memo = (self, found)
 
     async def extend(self, tenant: str, run_id: str, amounts: Sequence[int]) -> Verdict:
         """Raise the amounts of a reservation to these totals, all or nothing."""
@@ -129,24 +252,58 @@ class MemoryCounters:
         self, tenant: str, run_id: str, holds: Sequence[Hold], actual: Sequence[int]
     ) -> bool:
         """Turn a reservation into what was really used; False when it had been settled before."""
+        return self.settle_now(tenant, run_id, holds, actual)
+
+    def settle_now(
+        self, tenant: str, run_id: str, holds: Sequence[Hold], actual: Sequence[int]
+    ) -> bool:
+        """See `settle`."""
         check_amounts(actual)
+        own = self._tenants.get(tenant)
+        kept = None if own is None else own.reservations.pop(run_id, None)
+        memo = holds.memo if type(holds) is Holds else None
+        if (
+            kept is not None
+            and kept.holds is holds
+            and memo is not None
+            and memo[0] is self
+            and self._open
+        ):
+            found: _Found = memo[1]  # type: ignore[assignment]
+            if found.give(kept.amounts, actual):
+                self._settled(found.own, run_id)
+                return True
+        return self._settle(tenant, run_id, kept, holds, actual)
+
+    def _settle(
+        self,
+        tenant: str,
+        run_id: str,
+        kept: _Reservation | None,
+        holds: Sequence[Hold],
+        actual: Sequence[int],
+    ) -> bool:
         own, now_ms = self._enter(tenant)
         if run_id in own.settled:
             return False
-        own.settled.add(run_id)
-        forget = int(self._elapsed() * _MS) + KEPT_SETTLED_MS
-        heapq.heappush(self._forget, (forget, tenant, run_id))
-        kept = own.reservations.pop(run_id, None)
-        counters = [self._touch(tenant, hold, now_ms) for hold in holds]
+        self._settled(own, run_id)
         if kept is not None:
-            held = counters
-            if kept.holds != tuple(holds):
-                held = [self._touch(tenant, hold, now_ms) for hold in kept.holds]
-            for counter, amount in zip(held, kept.amounts, strict=True):
-                counter.held = max(0, counter.held - amount)
-        for counter, amount in zip(counters, actual, strict=True):
-            counter.spent += amount
+            for hold, amount in zip(kept.holds, kept.amounts, strict=True):
+                counter = self._touch(tenant, hold, now_ms)
+                less = min(amount, counter.held)
+                counter.held -= less
+                counter.used -= less
+        for hold, amount in zip(holds, actual, strict=True):
+            self._touch(tenant, hold, now_ms).used += amount
         return True
+
+    def _settled(self, own: _Tenant, run_id: str) -> None:
+        """Remember that a run was settled, and forget what was long ago."""
+        own.settled.add(run_id)
+        forget, now_ms = self._forget, int(self._elapsed() * _MS)
+        forget.append((now_ms + KEPT_SETTLED_MS, own.settled, run_id))
+        if forget[0][0] <= now_ms or len(forget) > _MOST_SETTLED:
+            self._prune_settled(now_ms)
 
     async def renew(self, tenant: str, run_ids: Sequence[str], lease_s: float) -> None:
         """Extend the leases of reservations that still run."""
@@ -180,7 +337,10 @@ class MemoryCounters:
         if not self._open:
             raise StoreError("state_unavailable", detail="the counters are closed")
         now_ms = int(self._wall() * _MS)
-        self._prune(now_ms)
+        if self._over and self._over[0][0] <= now_ms:
+            self._prune(now_ms)
+        if self._forget:
+            self._prune_settled(int(self._elapsed() * _MS))
         own = self._tenants.get(tenant)
         if own is None:
             own = self._tenants[tenant] = _Tenant(now_ms)
@@ -193,12 +353,15 @@ class MemoryCounters:
             idle_ms = KEPT_EMPTY_MS if counter.is_empty else KEPT_IDLE_MS
             if name.window.end or counter.touched_ms + idle_ms <= now_ms:
                 del self._counters[name]
+                counter.let_go()
             else:
                 heapq.heappush(self._over, (now_ms + KEPT_EMPTY_MS, name))
-        elapsed_ms = int(self._elapsed() * _MS) if self._forget else 0
-        while self._forget and self._forget[0][0] <= elapsed_ms:
-            _, tenant, run_id = heapq.heappop(self._forget)
-            self._tenants[tenant].settled.discard(run_id)
+
+    def _prune_settled(self, now_ms: int) -> None:
+        forget = self._forget
+        while forget and (forget[0][0] <= now_ms or len(forget) > _MOST_SETTLED):
+            _, settled, run_id = forget.popleft()
+            settled.discard(run_id)
 
     def _touch(self, tenant: str, hold: Hold, now_ms: int) -> _Counter:
         # A plain tuple finds what a named one named, and is made in a fraction of the time.
@@ -215,7 +378,7 @@ class MemoryCounters:
 
     def _used(self, tenant: str, hold: Hold) -> int:
         counter = self._counters.get((tenant, hold.key, hold.window))
-        return counter.spent + counter.held if counter is not None else 0
+        return counter.used if counter is not None else 0
 
     def _lacks(self, own: _Tenant, tenant: str, hold: Hold) -> bool:
         if not hold.lifted or hold.base is not None or hold.window.start * _MS >= own.since_ms:
@@ -226,33 +389,8 @@ class MemoryCounters:
     def _lift(self, own: _Tenant, tenant: str, hold: Hold, now_ms: int) -> None:
         if hold.lifted and hold.base is not None:
             counter = self._touch(tenant, hold, now_ms)
-            counter.spent = max(counter.spent, hold.base)
+            counter.used += max(0, hold.base - counter.spent)
             counter.lifted_ms = own.since_ms
-
-    def _take_known(
-        self, tenant: str, holds: Sequence[Hold], amounts: Sequence[int], now_ms: int
-    ) -> Verdict | None:
-        """Hold what fits on counters that are there, each named once; None, and nothing done, in any other case.
-
-        So it is nearly always: each counter is then looked up once.
-        """
-        counters = self._counters
-        found = [counters.get((tenant, hold.key, hold.window)) for hold in holds]
-        if len(set(map(id, found))) < len(found):
-            return None
-        used: list[int] = []
-        for counter, hold, amount in zip(found, holds, amounts, strict=True):
-            if counter is None:
-                return None
-            total = counter.spent + counter.held + amount
-            if hold.limit is not None and total > hold.limit:
-                return None
-            used.append(total)
-        for counter, amount in zip(found, amounts, strict=True):
-            if counter is not None:
-                counter.held += amount
-                counter.touched_ms = now_ms
-        return Verdict(-1, tuple(used), now_ms)
 
     def _first_full(
         self,
@@ -275,7 +413,9 @@ class MemoryCounters:
 
     def _hold(self, tenant: str, holds: Sequence[Hold], more: Sequence[int], now_ms: int) -> None:
         for hold, amount in zip(holds, more, strict=True):
-            self._touch(tenant, hold, now_ms).held += amount
+            counter = self._touch(tenant, hold, now_ms)
+            counter.used += amount
+            counter.held += amount
 
     def _verdict(
         self,
@@ -300,4 +440,5 @@ def _is_stale(window: Window, now_ms: int) -> bool:
 
 def _expired(run_id: str, kept: _Reservation) -> Expired:
     pairs = zip(kept.holds, kept.amounts, strict=True)
-    return Expired(run_id, tuple(hold._replace(amount=amount) for hold, amount in pairs), kept.note)
+    note = kept.note() if callable(kept.note) else kept.note
+    return Expired(run_id, tuple(hold._replace(amount=amount) for hold, amount in pairs), note)

@@ -240,7 +240,7 @@ async def running(
     script = model if isinstance(model, Script) else Script([model or saying()])
     with contextlib.closing(Registry.create()) as registry:
         counters, ledger = MemoryCounters(), MemoryLedger()
-        settler = Settler(counters, ledger, at_once=1)
+        settler = Settler(counters, ledger)
         inflight = InFlight()
         ports = Ports(
             Metrics(registry, VERSION),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.core.counting import answers_at_once
 from gateway.stores.memory import MemoryCounters
 from tests.support.models import ask, chained, refuse, said
 from tests.support.serving import Serving
@@ -174,13 +175,14 @@ async def test_layers_side_by_side_ask_the_store_once(tmp_path: Path) -> None:
     async with chained(tmp_path, chain, m1=[said()]) as (gateway, _):
         asked: list[str] = []
         counters = gateway.worker._state._counters
-        own = counters.reserve
+        assert answers_at_once(counters)
+        own = counters.reserve_now
 
-        async def reserve(*arguments: Any, **named: Any) -> Any:
+        def reserve_now(*arguments: Any, **named: Any) -> Any:
             asked.append(arguments[1])
-            return await own(*arguments, **named)
+            return own(*arguments, **named)
 
-        counters.reserve = reserve
+        counters.reserve_now = reserve_now
         await gateway.post(ask())
         first = len(asked)  # the first call of all also fetches what the ledger knows
         assert (await gateway.post(ask())).status_code == 200

@@ -63,15 +63,14 @@ class Attempt:
 class Down(MemoryCounters):
     """Counters that do not answer while `down`; `lost` replies are made and never arrive."""
 
+    answers_at_once = False
     down = False
     lost = False
 
-    async def reserve(
-        self, tenant: str, run_id: str, holds: Sequence[Hold], lease_s: float, note: bytes = b""
-    ) -> Verdict:
+    async def reserve(self, *arguments: Any, **named: Any) -> Verdict:
         if self.down:
             raise StoreError("state_unavailable")
-        verdict = await super().reserve(tenant, run_id, holds, lease_s, note)
+        verdict = await super().reserve(*arguments, **named)
         if self.lost:
             raise StoreError("state_unavailable")
         return verdict

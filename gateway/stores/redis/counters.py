@@ -6,7 +6,7 @@ from functools import lru_cache
 from struct import pack
 from typing import Any, Final, NamedTuple
 
-from gateway.core.counting import Expired, Hold, Verdict, Window
+from gateway.core.counting import Expired, Hold, Note, Verdict, Window
 from gateway.core.scope import Scope
 from gateway.stores.bounds import MAX_AMOUNT, check_amounts
 from gateway.stores.redis.client import Client
@@ -47,9 +47,20 @@ class RedisCounters:
         self._running: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
     async def reserve(
-        self, tenant: str, run_id: str, holds: Sequence[Hold], lease_s: float, note: bytes = b""
+        self,
+        tenant: str,
+        run_id: str,
+        holds: Sequence[Hold],
+        lease_s: float,
+        note: Note = b"",
+        amounts: Sequence[int] | None = None,
     ) -> Verdict:
         """Reserve all or nothing; a second call with the same id returns the first one's success."""
+        if amounts is not None:
+            holds = [
+                hold._replace(amount=amount) for hold, amount in zip(holds, amounts, strict=True)
+            ]
+        note = note() if callable(note) else note
         check_amounts([hold.amount for hold in holds])
         scope = _scope(tenant)
         counters = [_counter(hold) for hold in holds]

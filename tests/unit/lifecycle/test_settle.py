@@ -35,6 +35,7 @@ def row(run_id: str, attempt: int = 1, kind: str = EXACT) -> LedgerRow:
 class Shaky(MemoryCounters):
     """Counters that are down for the next calls."""
 
+    answers_at_once = False
     down: int = 0
     settled: list[str] = field(default_factory=list[str])
 
@@ -263,9 +264,33 @@ async def test_what_cannot_be_written_down_is_not_begun() -> None:
     assert writer.lost == 0
 
 
+async def test_a_store_that_never_waits_has_settled_before_the_call_returns() -> None:
+    counters = MemoryCounters()
+    settler = Settler(counters, MemoryLedger())
+    await counters.reserve("acme", "run_1:a", HOLDS[:1], 60.0)
+
+    settler.settle("acme", "run_1:a", HOLDS[:1], (7,))
+
+    assert await counters.used("acme", HOLDS[:1]) == [7]
+    assert await settler.drain(0.1)
+
+
+@pytest.mark.parametrize("amount", [-1, 1 << 60])
+async def test_an_amount_that_cannot_be_is_settled_as_near_as_can_be(amount: int) -> None:
+    counters = MemoryCounters()
+    settler = Settler(counters, MemoryLedger())
+    await counters.reserve("acme", "run_1:a", HOLDS[:1], 60.0)
+
+    async with kept(settler.run):
+        settler.settle("acme", "run_1:a", HOLDS[:1], (amount,))
+        await until(lambda: not counters._tenants["acme"].reservations)
+
+    assert await counters.used("acme", HOLDS[:1]) == [0 if amount < 0 else (1 << 53) - 1]
+
+
 async def test_an_outage_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     counters = Shaky(down=40)
-    settler = Settler(counters, MemoryLedger(), at_once=8)
+    settler = Settler(counters, MemoryLedger())
     async with kept(settler.run):
         for number in range(30):
             settler.settle("acme", f"run_{number}", HOLDS[:1], (1,))
