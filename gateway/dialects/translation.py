@@ -32,6 +32,7 @@ from gateway.dialects.losses import Notes
 from gateway.dialects.makers import Makers
 from gateway.dialects.responses.namespaces import flattened
 from gateway.dialects.responses.states import ORIGIN as RESPONSES
+from gateway.dialects.responses.tool_search import with_search
 from gateway.dialects.sides import CallerSide, Facts, StreamReader, StreamWriter, TargetSide, Told
 from gateway.dialects.sse import holds_field
 from gateway.dialects.strange import foreign
@@ -109,6 +110,7 @@ def write(
     notes: Notes,
 ) -> Written:
     """Write a request for a target of this grammar; raises InputError for what it cannot take."""
+    prompt, search = with_search(prompt, grammar, notes)
     prompt, spaces = flattened(prompt, grammar, notes)
     customs = CustomTools.of(prompt)
     prompt, form = as_call(prompt, grammar, notes)
@@ -128,6 +130,8 @@ def write(
         steps.append(Step(customs.answer, lambda: customs.stream().events))
     if spaces:
         steps.append(Step(spaces.answer, lambda: spaces.events))
+    if search:
+        steps.append(Step(search.answer, lambda: search.stream().events))
     if form is not None:
         steps.append(Step(form.answer, lambda: form.stream().events))
     stops = watched(prompt, grammar)

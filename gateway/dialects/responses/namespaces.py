@@ -16,6 +16,8 @@ from gateway.dialects.responses.tools_in import tool_of
 KIND = "namespace"
 _GLUE = "__"
 _KNOWN = frozenset({"type", "name", "description", "tools"})
+DEFERRED = "defer_loading"
+"""Of a function that need not be offered before it is found: it may be."""
 _CHOICE = "tool_choice"
 _CHOICES = frozenset({"allowed_tools", "custom", "function", KIND})
 Home = tuple[str, str]
@@ -115,7 +117,7 @@ def _members(space: Json, at: str, spaces: Namespaces, notes: Notes) -> list[Too
         where = f"{at}.tools[{place}]"
         tool = tool_of(an_object(item, where), where)
         if isinstance(tool, Tool):
-            for member in tool.extra:
+            for member in tool.extra.keys() - {DEFERRED}:
                 notes.lost("field_unknown", f"{where}.{member}")
             words = [f"{name}: {said}" if said else "", tool.description]
             described = "\n\n".join(word for word in words if word)

@@ -175,11 +175,13 @@ def test_what_is_no_namespace_or_is_not_there_is_refused() -> None:
 
 def test_what_only_the_format_knows_of_them_is_named() -> None:
     notes = Notes()
-    tools = [space("mcp__docs", function("find", defer_loading=True), {"type": "web_search"}, x=1)]
+    tools = [
+        space("mcp__docs", function("find", y=1, defer_loading=True), {"type": "web_search"}, x=1)
+    ]
     written({**ASKED, "tools": tools}, notes=notes)
 
     assert [text.partition(":")[0] for text in notes.warnings] == [
-        "tools[0].tools[0].defer_loading",
+        "tools[0].tools[0].y",
         "tools[0].x",
         "tools[1] (web_search)",
     ]
