@@ -31,6 +31,7 @@ THOUGHT: Json = {
     **TURN,
     "reasoning_content": "hm",
     "reasoning_details": [DETAIL],
+    "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}],
     "tool_calls": [{**CALL, "extra_content": {"google": {"thought_signature": "c2ln"}}}],
 }
 OPEN: Json = {**TURN, "reasoning_content": "hm"}
@@ -67,3 +68,39 @@ async def test_a_provider_gets_the_reasoning_that_it_takes(
     assert body_of(asked[0])["messages"] == history(left)
     told = answer.headers.get("x-gateway-warnings", "")
     assert ("is not sealed for this target" in told) is (left is not THOUGHT)
+
+
+BLOCKS: Json = {**TURN, "thinking_blocks": THOUGHT["thinking_blocks"]}
+PARTS: Json = {
+    **TURN,
+    "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Wait"}],
+}
+WORDS: Json = {**TURN, "content": [{"type": "text", "text": "Wait"}]}
+
+
+@pytest.mark.bug("K32")
+@pytest.mark.parametrize(
+    ("kind", "turn", "left"),
+    [
+        ("openai", BLOCKS, TURN),
+        ("xai", BLOCKS, TURN),
+        ("openai", PARTS, WORDS),
+        ("mistral", PARTS, PARTS),
+    ],
+    ids=["blocks", "blocks where reasoning is open", "parts", "parts where they are known"],
+)
+async def test_each_way_to_tell_reasoning_is_found_alone(
+    kind: str, turn: Json, left: Json, tmp_path: Path
+) -> None:
+    def play(request: Request) -> bytes:
+        del request
+        return ANSWER
+
+    async with behind(tmp_path, kind, play) as (gateway, asked):
+        answer = await gateway.client.post(
+            "/v1/chat/completions", json={"model": "m", "messages": history(turn)}
+        )
+
+    assert body_of(asked[0])["messages"] == history(left)
+    told = answer.headers.get("x-gateway-warnings", "")
+    assert ("is not sealed for this target" in told) is (left != turn)
