@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from gateway.core.answer import Answer
 from gateway.core.message import Text, Thinking, ToolCall
 from tests.support.folder import raws
+from tests.support.replayed_directly import arguments
+from tests.support.same import calls_of, has_failed
 from tests.support.shared import absent
 
 Json = dict[str, Any]
@@ -70,8 +72,9 @@ def load() -> tuple[Exchange, ...]:
 
 
 def exchanges(*calls: str, good: bool = True) -> tuple[Exchange, ...]:
-    """Return the exchanges of these calls that were answered, or that were refused."""
-    found = [each for each in load() if each.call in calls and (each.status < 400) == good]
+    """Return the exchanges of these calls that were answered to their end, or that were refused."""
+    own = [each for each in load() if each.call in calls and (each.status < 400) == good]
+    found = [each for each in own if not (good and has_failed(each))]
     if not found:
         absent("recorded exchanges with Bedrock")
     return tuple(found)
@@ -85,7 +88,7 @@ def said(answer: Answer) -> Json:
         "text": "".join(part.text for part in choice.parts if isinstance(part, Text)),
         "reasoning_text": "".join(part.text for part in choice.parts if isinstance(part, Thinking)),
         "tool_calls": [
-            {"name": part.name, "arguments": json.loads(part.arguments or "{}"), "id": part.id}
+            {"name": part.name, "arguments": arguments(part.arguments), "id": part.id}
             for part in choice.parts
             if isinstance(part, ToolCall)
         ],
@@ -102,16 +105,16 @@ def said(answer: Answer) -> Json:
 
 
 def expected(exchange: Exchange) -> Json:
-    """Return the same of a recording."""
+    """Return the same of a recording, as far as it tells."""
     expect = exchange.expect
-    usage = expect["usage"]
-    return {
+    told: Json = {
         "text": expect["text"],
         "reasoning_text": expect.get("reasoning_text", ""),
-        "tool_calls": expect["tool_calls"],
+        "tool_calls": calls_of(expect),
         "finish_reason": expect["finish_reason"],
-        "usage": {
-            name: usage.get(name)
-            for name in ("input_total", "output_total", "cached", "cache_write")
-        },
     }
+    names = ("input_total", "output_total", "cached", "cache_write")
+    usage = expect.get("usage")
+    if usage:
+        told["usage"] = {name: usage[name] for name in names if usage.get(name) is not None}
+    return told

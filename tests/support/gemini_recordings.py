@@ -10,9 +10,13 @@ from urllib.parse import unquote
 from gateway.core.answer import Answer
 from gateway.core.message import Text, Thinking, ToolCall
 from tests.support.folder import raws
+from tests.support.replayed_directly import arguments
+from tests.support.same import calls_of, has_failed
 from tests.support.shared import absent
 
 Json = dict[str, Any]
+_PLACES = re.compile(rb'"(?:segment|citations|citationSources)"')
+"""What names places in a text: sources alone are none of its citations."""
 _MODEL = re.compile(r"/models/([^/:]+):(\w+)\Z")
 
 
@@ -74,10 +78,11 @@ def load() -> tuple[Exchange, ...]:
 
 
 def exchanges(*, stream: bool | None = None, good: bool = True) -> tuple[Exchange, ...]:
-    """Return the exchanges that were answered, or that were refused; whole ones, streams, or both."""
-    found = [
+    """Return the exchanges that were answered to their end, or refused; whole ones, streams, or both."""
+    own = [
         each for each in load() if (each.status < 400) == good and stream in {None, each.is_stream}
     ]
+    found = [each for each in own if not (good and has_failed(each))]
     if not found:
         absent("recorded exchanges with Gemini")
     return tuple(found)
@@ -91,7 +96,7 @@ def said(answer: Answer) -> Json:
         "text": "".join(part.text for part in choice.parts if isinstance(part, Text)),
         "reasoning_text": "".join(part.text for part in choice.parts if isinstance(part, Thinking)),
         "tool_calls": [
-            {"name": part.name, "arguments": json.loads(part.arguments or "{}")}
+            {"name": part.name, "arguments": arguments(part.arguments)}
             for part in choice.parts
             if isinstance(part, ToolCall)
         ],
@@ -112,21 +117,19 @@ def said(answer: Answer) -> Json:
 
 
 def expected(exchange: Exchange) -> Json:
-    """Return the same of a recording."""
+    """Return the same of a recording, as far as it tells."""
     expect = exchange.expect
-    usage = expect.get("usage")
-    return {
+    told: Json = {
         "text": expect["text"],
         "reasoning_text": expect.get("reasoning_text", ""),
-        "tool_calls": [
-            {"name": call["name"], "arguments": call["arguments"]} for call in expect["tool_calls"]
-        ],
-        "finish_reason": expect["finish_reason"] or expect.get("block_reason", ""),
-        "model": expect.get("model", ""),
-        "logprobs": expect.get("logprobs", 0),
-        "citations": "citations" in exchange.raw["features"],
-        "usage": usage
-        and {
-            name: usage.get(name) for name in ("input_total", "output_total", "cached", "reasoning")
-        },
+        "tool_calls": calls_of(expect, ids=False),
+        "finish_reason": expect.get("finish_reason") or expect.get("block_reason", ""),
+        **{name: expect[name] for name in ("model", "logprobs") if name in expect},
     }
+    if "citations" in exchange.raw["features"] and _PLACES.search(exchange.body):
+        told["citations"] = True
+    names = ("input_total", "output_total", "cached", "reasoning")
+    usage = expect.get("usage")
+    if usage:
+        told["usage"] = {name: usage[name] for name in names if usage.get(name) is not None}
+    return told

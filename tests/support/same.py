@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 
 from tests.support.exchanges import Exchange
 from tests.support.heard import READERS, Heard
-from tests.support.recordings import Recording, is_object
+from tests.support.recordings import is_object
 
 Json = dict[str, Any]
 
@@ -96,11 +96,29 @@ def assert_error_told(answer: httpx2.Response, exchange: Exchange, caller: str) 
         assert says(error["message"], expected)
 
 
-def is_page(exchange: Exchange | Recording) -> bool:
+class Recorded(Protocol):
+    """A recording of any kind, with its bytes."""
+
+    @property
+    def raw(self) -> Json:
+        """The recording itself."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """What the provider sent."""
+        ...
+
+    @property
+    def status(self) -> int:
+        """The status that it sent."""
+        ...
+
+
+def is_page(exchange: Recorded) -> bool:
     """Tell whether an error is the page of a proxy, whose words are not passed on."""
-    response = exchange.raw["response"]
-    body = exchange.body.lstrip()
-    return response["encoding"] == "text" and (exchange.status >= 500 or body[:1] == b"<")
+    is_text = exchange.raw["response"]["encoding"] == "text"
+    return is_text and (exchange.status >= 500 or exchange.body.lstrip()[:1] == b"<")
 
 
 def says(message: str, expected: Mapping[str, Any]) -> bool:
@@ -114,7 +132,37 @@ def says(message: str, expected: Mapping[str, Any]) -> bool:
     return re.fullmatch(pattern, wanted, re.DOTALL) is not None
 
 
-def has_failed(exchange: Exchange) -> bool:
+def limited(said: Mapping[str, Any], wanted: Mapping[str, Any]) -> Json:
+    """Return of what was said that of which something is wanted; of what a recording does not tell nothing is known."""
+    found: Json = {}
+    for name, value in wanted.items():
+        own = said.get(name)
+        found[name] = limited(own, value) if is_object(value) and is_object(own) else own
+    return found
+
+
+def calls_of(expect: Mapping[str, Any], *, ids: bool = True) -> list[Json]:
+    """Return the calls that a recording tells, those of custom tools too, as a name and arguments, with ids perhaps."""
+    return [
+        {
+            "name": call["name"],
+            "arguments": call["input"] if call.get("custom") else call["arguments"],
+            **({"id": call["id"]} if ids and "id" in call else {}),
+        }
+        for call in expect.get("tool_calls") or ()
+    ]
+
+
+class Expecting(Protocol):
+    """A recording of any kind of exchange."""
+
+    @property
+    def expect(self) -> Json:
+        """What the provider said."""
+        ...
+
+
+def has_failed(exchange: Expecting) -> bool:
     """Tell whether a provider began well and said later that there is no answer."""
     expect = exchange.expect
     return bool(expect.get("error")) or expect.get("finish_reason") in FAILURES

