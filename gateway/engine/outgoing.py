@@ -96,9 +96,10 @@ class JsonOriginal(NamedTuple):
             edited.warnings.extend(notes.warnings)
         rules = HISTORY_RULES.get(account.row.kind)
         if rules is not None and run.endpoint == "chat" and "messages" in fields:
-            notes = Notes()
-            edited.fields["messages"] = repaired(edited.fields, rules, notes)
-            edited.warnings.extend(notes.warnings)
+            found = repaired(edited.fields, rules)
+            if found is not None:
+                edited.fields["messages"] = found[0]
+                edited.warnings.extend(found[1])
         if edited.warnings:
             run.warnings.extend(each for each in edited.warnings if each not in run.warnings)
         path = account.row.target_path(account.base_path, self.path, name, account.api_version)

@@ -5,7 +5,7 @@ They are read from `chat.manners`, and looked for in the bytes: what keeps them 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.dialects.chat.manners import MANNERS, Manner
 from gateway.dialects.fit.names import fits
@@ -15,9 +15,8 @@ _ROLE = re.compile(rb'"role"\s*:\s*"(\w+)"')
 _ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _RESULT_ID = re.compile(rb'"tool_call_id"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _BLANK = re.compile(rb'"(?:[ \t\r\n]|\\[nrt])+"')
-_NOTHING = (b'""', b"null", b"[]")
 _TOOLS, _CALLS, _THOUGHTS = b'"tool_call', b'"tool_calls"', b'"reasoning_content"'
-_ARGUMENTS, _NAME = b'"arguments"', b"name"
+_ARGUMENTS, _QUOTED_NAME, _NAME = b'"arguments"', b'"name"', "name"
 _SYSTEM = frozenset({b"system", b"developer"})
 
 
@@ -42,11 +41,16 @@ class HistoryRules:
     prefix: bool = False
     prefill: bool = True
     thoughts: bool = False
+    words: tuple[bytes, ...] = field(init=False, default=())
+    orders: bool = field(init=False, default=False)
 
-    @property
-    def orders(self) -> bool:
-        """Whether it matters who speaks when."""
-        return self.leading or self.turns or self.replies or self.prefix or not self.prefill
+    def __post_init__(self) -> None:
+        """Work out what to look for: words that may break a rule, and whether it matters who speaks when."""
+        names = sorted(self.refused - {_NAME})
+        found = [*names, *(() if self.developer else ("developer",))]
+        object.__setattr__(self, "words", tuple(b'"%s"' % name.encode() for name in found))
+        orders = self.leading or self.turns or self.replies or self.prefix or not self.prefill
+        object.__setattr__(self, "orders", orders)
 
     @classmethod
     def of(cls, manner: Manner) -> "HistoryRules":
@@ -74,33 +78,28 @@ HISTORY_RULES: Mapping[str, HistoryRules] = {
 
 def may_break(told: bytes, rules: HistoryRules) -> bool:
     """Tell whether messages may break a rule: never False where they do, and True for few that do not."""
-    if not rules.developer and b'"developer"' in told:
+    if _TOOLS in told and _calls_may_break(told, rules):
         return True
-    if any(_may_hold(told, name.encode()) for name in rules.refused):
-        return True
-    if not rules.blank and (any(word in told for word in _NOTHING) or _BLANK.search(told)):
-        return True
-    if _TOOLS in told:
-        if rules.call_ids is not None and _has_odd_id(told, rules.call_ids):
+    for word in rules.words:
+        if word in told:
             return True
-        if rules.thoughts and told.count(_CALLS) > told.count(_THOUGHTS):
-            return True
+    if not rules.blank and (
+        b'""' in told or b"null" in told or b"[]" in told or _BLANK.search(told)
+    ):
+        return True
+    if _NAME in rules.refused and told.count(_QUOTED_NAME) > told.count(_ARGUMENTS):
+        return True  # a call has a name too, beside its arguments
     return rules.orders and _is_out_of_order(_ROLE.findall(told), rules)
 
 
-def _may_hold(told: bytes, name: bytes) -> bool:
-    """Tell whether a message may have this member; a call has a name too, beside its arguments."""
-    word = b'"%s"' % name
-    others = told.count(_ARGUMENTS) if name == _NAME and word in told else 0
-    return told.count(word) > others if others else word in told
-
-
-def _has_odd_id(told: bytes, rules: NameRules) -> bool:
-    return any(
-        not fits(found.decode(errors="replace"), rules)
-        for pattern in (_RESULT_ID, _ID)
-        for found in pattern.findall(told)
-    )
+def _calls_may_break(told: bytes, rules: HistoryRules) -> bool:
+    if rules.thoughts and told.count(_CALLS) > told.count(_THOUGHTS):
+        return True
+    ids = rules.call_ids
+    if ids is None:
+        return False
+    found = {*_RESULT_ID.findall(told), *_ID.findall(told)}
+    return not all(fits(each.decode(errors="replace"), ids) for each in found)
 
 
 def _is_out_of_order(roles: Sequence[bytes], rules: HistoryRules) -> bool:

@@ -22,26 +22,27 @@ _OFF = b'"disabled"'
 _SAYS_MORE = ("tool_calls", "function_call", "audio")
 
 
-def repaired(fields: codec.Fields, rules: HistoryRules, notes: Notes) -> codec.Raw:
-    """Return the messages of a request as a provider of these rules takes them; the very same where they keep them.
+def repaired(fields: codec.Fields, rules: HistoryRules) -> tuple[codec.Raw, Sequence[str]] | None:
+    """Return the messages of a request as a provider of these rules takes them, and what was lost or added.
 
-    What is lost or added is noted. What nobody reads is left for the provider to refuse.
+    None where they keep the rules; what nobody reads is left for the provider to refuse.
     """
-    messages = fields["messages"]
-    told = bytes(messages)
+    told = bytes(fields["messages"])
     if not may_break(told, rules):
-        return messages
+        return None
     try:
         entries = [_Entry(at, raw) for at, raw in enumerate(_read(told))]
     except (codec.JSONError, RecursionError):
-        return messages
+        return None
     if not all(entry.role in _ROLES for entry in entries):
-        return messages
+        return None
     thinks = rules.thoughts and _OFF not in bytes(fields.get("thinking") or b"")
+    notes = Notes()
     found = _Repair(rules, notes).done(entries, thinks=thinks)
     if not found or (len(found) == len(entries) and not any(entry.changed for entry in found)):
-        return messages
-    return codec.raw([entry.value if entry.changed else entry.raw for entry in found])
+        return None
+    written = [entry.value if entry.changed else entry.raw for entry in found]
+    return codec.raw(written), notes.warnings
 
 
 class _Entry:
