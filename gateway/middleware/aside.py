@@ -8,8 +8,10 @@ from gateway.core.call import Call
 from gateway.core.errors import GatewayError
 from gateway.core.needs import NOTHING
 from gateway.core.reply import Whole
+from gateway.core.usage import Usage
 from gateway.dialects.registry import DIALECTS
 from gateway.middleware.base import Build
+from gateway.telemetry.catalogue import TOKENS_TOTAL
 
 _PATHS = {
     "chat": b"/chat/completions",
@@ -29,6 +31,8 @@ class Aside:
         self._model = build.model(model, field)
         self._name = model
         self._direct = build.direct
+        self._tenant = build.tenant
+        self._counter = build.ports.metrics.counter
 
     async def ask(self, call: Call, endpoint: str, fields: Mapping[str, object]) -> codec.Fields:
         """Return the fields of a whole answer to a request in OpenAI's form; raises GatewayError."""
@@ -38,12 +42,28 @@ class Aside:
         run.warnings, run.headers, run.passed = [], [], ()
         run.attempts = _FIRST + _STEP * numbers[0]
         run.endpoint, run.dialect = endpoint, DIALECTS["openai_chat"]
-        run.stream, run.needs, run.bound = False, NOTHING, None
+        run.stream, run.needs, run.bound, run.usage = False, NOTHING, None, None
         run.model, run.asked = self._model.name, self._name
         body = {name: codec.raw(value) for name, value in {"model": self._name, **fields}.items()}
         question = Call(run, self._model, call.original.beside(_PATHS[endpoint], body))
         reply = await self._direct(question)
+        self._count(run.usage)
         if not isinstance(reply, Whole):
             await reply.close()
             raise GatewayError("upstream_invalid_response", detail=f"{self._name} streamed unasked")
         return codec.split(reply.body)
+
+    def _count(self, usage: Usage | None) -> None:
+        """Count the tokens of an answer, which are none of those that the caller is told."""
+        if usage is None:
+            return
+        counts = {
+            "input": usage.input,
+            "output": usage.output,
+            "cached": usage.cached,
+            "cache_write": usage.cache_write,
+            "reasoning": usage.reasoning,
+        }
+        for kind, count in counts.items():
+            if count:
+                self._counter(TOKENS_TOTAL, self._tenant, self._model.name, kind).inc(count)
