@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import Any, cast
 
 from gateway.core import codec
+from gateway.core.errors import UpstreamError
 
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_STEP = re.compile(r"\.([^.*\[\]]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
 _DEEPEST = 64
 _EMPTY: Mapping[type, type] = {str: dict, int: list}
@@ -25,14 +26,18 @@ class Growing:
         self.take(named)
 
     def take(self, piece: Mapping[str, Any]) -> None:
-        """Add a piece; one that names no place is passed over."""
+        """Add a piece.
+
+        Raises UpstreamError `upstream_invalid_response` for one without a place: the call without it is another.
+        """
         pieces = piece.get("partialArgs")
         for one in cast("list[object]", pieces) if isinstance(pieces, list) else ():
             part = codec.as_object(one) or {}
             path = part.get("jsonPath")
             steps = _steps(path) if isinstance(path, str) else []
-            if steps:
-                _put(self.args, steps, _value(part))
+            if part and not (steps and _put(self.args, steps, _value(part))):
+                detail = "a piece of a tool call has no place in its arguments"
+                raise UpstreamError("upstream_invalid_response", phase="body", detail=detail)
 
     def whole(self) -> dict[str, Any]:
         """Return the call as if it had come in one piece."""
@@ -67,18 +72,19 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _put(args: dict[str, Any], steps: list[str | int], value: object) -> None:
-    """Put a value at its place; texts go on where they ended, and what cannot be there is passed over."""
+def _put(args: dict[str, Any], steps: list[str | int], value: object) -> bool:
+    """Put a value at its place; texts go on where they ended. False for what cannot be there."""
     holder: Any = args
     for step, following in pairwise([*steps, None]):
         made = None if following is None else _EMPTY[type(following)]()
         if not _makes_room(holder, step, made):
-            return
+            return False
         if following is None:
             known = holder[step]
             holder[step] = f"{known}{value}" if isinstance(known, str) else value
         else:
             holder = holder[step]
+    return True
 
 
 def _makes_room(holder: Any, step: str | int | None, made: object) -> bool:  # noqa: ANN401  JSON of any shape

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.core import codec
 from gateway.core.answer import Answer, Collector
+from gateway.core.errors import UpstreamError
 from gateway.core.message import ToolCall
 from gateway.dialects.base import StreamRules
 from gateway.dialects.gemini.side import GeminiTarget
@@ -16,7 +17,9 @@ RULES = StreamRules(hide_usage=False, done_required=False)
 
 def heard(*calls: Json, finish: str = "STOP") -> Answer:
     """Return what is heard of a stream of these pieces of calls, one in each event."""
-    pieces: list[Json] = [{"content": {"role": "model", "parts": [{"functionCall": call}]}} for call in calls]
+    pieces: list[Json] = [
+        {"content": {"role": "model", "parts": [{"functionCall": call}]}} for call in calls
+    ]
     pieces.append({"finishReason": finish})
     reader = GeminiTarget().reader(RULES)
     collector = Collector("gemini")
@@ -100,8 +103,14 @@ def test_a_call_that_the_limit_cut_off_is_no_complete_one() -> None:
         {"jsonPath": 7},
     ],
 )
-def test_a_piece_without_a_place_is_passed_over(piece: Json) -> None:
-    answer = heard({"name": "f", "args": {"a": 1}, "partialArgs": [piece]})
+def test_a_call_with_a_piece_without_a_place_is_none(piece: Json) -> None:
+    with pytest.raises(UpstreamError) as refused:
+        heard({"name": "f", "args": {"a": 1}, "partialArgs": [piece]})
 
-    ((_, args),) = calls_of(answer)
-    assert args.get("a") == 1
+    assert refused.value.code == "upstream_invalid_response"
+
+
+def test_a_piece_that_says_nothing_is_passed_over() -> None:
+    answer = heard({"name": "f", "args": {"a": 1}, "partialArgs": [{}]})
+
+    assert calls_of(answer) == [("f", {"a": 1})]
