@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from gateway.middleware.base import Build, OptionError
-from gateway.middleware.guardrail.check import Check, CheckOptions, Phase
+from gateway.middleware.guardrail.check import Armed, Check, CheckOptions, Phase
 from gateway.middleware.guardrail.registry import CHECKS, load_check
-from gateway.middleware.guardrail.verdict import Armed
+from gateway.middleware.guardrail.sieve import Battery
 
 WIDEST: Final = 65_536
 """Characters that a window can hold back at the most."""
@@ -16,7 +16,7 @@ WIDEST: Final = 65_536
 
 def arm(
     wanted: Sequence[Mapping[str, Any]], phase: Phase, build: Build, *, window: int = 0
-) -> tuple[Armed, ...]:
+) -> Battery:
     """Build the checks of a phase; raises OptionError that names the one at fault.
 
     `window`: how many characters of a stream are held back at the most; 0 where that is not so.
@@ -44,7 +44,7 @@ def arm(
             raise OptionError(_too_wide(check.reach), place)
         name = options.label or options.kind
         armed.append(Armed(check, name, options.action, options.restore, options.kind))
-    return tuple(armed)
+    return Battery(armed)
 
 
 def _too_wide(reach: int) -> str:

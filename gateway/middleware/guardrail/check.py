@@ -1,6 +1,6 @@
 """What a check is: one file per kind, one line in the registry. It finds; the layer does what is to be done."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
@@ -75,8 +75,17 @@ class Check(Protocol):
         """How many characters of a growing text it may hold open at the most."""
         ...
 
-    def may_find(self, text: str) -> bool:
-        """Tell fast whether anything can be found in a text, or in any of several that stand below each other."""
+    @property
+    def triggers(self) -> Sequence[str] | None:
+        """Patterns of RE2: where none matches in a text, nothing is found in it. None: it is always looked at.
+
+        A text is taken as it is written, and as each of `readings` reads it.
+        """
+        ...
+
+    @property
+    def readings(self) -> Sequence[Callable[[str], str]]:
+        """Ways to read a text letter by letter, beside as it is written."""
         ...
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
@@ -96,6 +105,16 @@ class Check(Protocol):
         Everything before has been judged for good: the same findings whatever follows (K26). Local checks alone.
         """
         ...
+
+
+class Armed(NamedTuple):
+    """A check with what is to be done about what it finds. `name` is its label in answers, logs and metrics."""
+
+    check: Check
+    name: str
+    action: Action
+    restore: bool = False
+    kind: str = ""
 
 
 class CheckKind(Protocol):

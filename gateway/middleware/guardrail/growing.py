@@ -4,10 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 
 from gateway.dialects.deltas import Frame, Piece
-from gateway.middleware.guardrail.check import About, Finding
+from gateway.middleware.guardrail.check import About, Armed, Finding
+from gateway.middleware.guardrail.sieve import Span
 from gateway.middleware.guardrail.verdict import (
-    Armed,
-    Span,
     Verdict,
     ask_all,
     cut_out,

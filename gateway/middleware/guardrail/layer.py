@@ -24,8 +24,9 @@ from gateway.middleware.guardrail.arming import WIDEST, arm
 from gateway.middleware.guardrail.bodies import Kind, collect, event_texts, kind_of
 from gateway.middleware.guardrail.check import About, Phase
 from gateway.middleware.guardrail.restoring import restorer
+from gateway.middleware.guardrail.sieve import Battery
 from gateway.middleware.guardrail.stream import Audited, Windowed
-from gateway.middleware.guardrail.verdict import Armed, Masks, Verdict, judge
+from gateway.middleware.guardrail.verdict import Masks, Verdict, judge
 
 _CHARS = "gateway_guardrail_stream_chars_total"
 
@@ -85,7 +86,7 @@ class Guardrail(Middleware):
         self._output = arm(
             options.output, "output", build, window=options.window_chars if is_window else 0
         )
-        self._restores = any(armed.restore for armed in self._input)
+        self._restores = any(armed.restore for armed in self._input.armed)
         self._count = build.ports.metrics.counter
         if self._output and options.stream_mode == "buffer" and not build.shadow:
             self.needs = Needs(whole=True)
@@ -101,7 +102,7 @@ class Guardrail(Middleware):
         return [
             {"name": armed.name, "kind": armed.kind, "group": phase, "action": armed.action, **more}
             for phase, checks, more in (("input", self._input, {}), ("output", self._output, mode))
-            for armed in checks
+            for armed in checks.armed
         ]
 
     async def wrap_model(self, call: Call, proceed: Proceed) -> Reply:
@@ -174,7 +175,7 @@ class Guardrail(Middleware):
             return reply
         about = About("output", "assistant", call)
         masks = call.state.get(self.id) if self._restores else None
-        checks = (*self._output, *restorer(masks))
+        checks = self._output.beside(restorer(masks))
         verdict = await judge(checks, tree.leaves, about, self._timeout_s, write=not self.shadow)
         if tree.unread:
             verdict.failed.append("depth")
@@ -197,13 +198,13 @@ class Guardrail(Middleware):
         if kind is not Kind.EVENTS or call.run.endpoint not in ANSWERED:
             return await self.check_answer(call, await collect(stream))
         about = About("output", "assistant", call)
-        checks: tuple[Armed, ...] = self._output
+        checks = self._output
         if self.shadow or self._options.stream_mode == "audit":
             if checks:
                 stream = Audited(stream, checks, about, self._note_audit, self._timeout_s)
-            checks = ()
+            checks = Battery()
         if not self.shadow:
-            checks = (*checks, *restorer(call.state.get(self.id) if self._restores else None))
+            checks = checks.beside(restorer(call.state.get(self.id) if self._restores else None))
         if not checks:
             return stream
         return Windowed(

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from gateway.middleware.guardrail.check import About, Finding
+from gateway.middleware.guardrail.check import About, Armed, Finding
 from gateway.middleware.guardrail.checks.local import LocalCheck
-from gateway.middleware.guardrail.verdict import Armed, Masks
+from gateway.middleware.guardrail.verdict import Masks
 
 
 class Restore(LocalCheck):

@@ -10,7 +10,8 @@ from gateway.dialects.deltas import Channel, Frame, Piece, frames
 from gateway.dialects.leaves import Leaf, json_tree
 from gateway.middleware.guardrail.check import About, Phase
 from gateway.middleware.guardrail.growing import Growing, Held
-from gateway.middleware.guardrail.verdict import Armed, Verdict, judge
+from gateway.middleware.guardrail.sieve import Battery
+from gateway.middleware.guardrail.verdict import Verdict, judge
 
 Decide = Callable[[Call, Phase, Verdict], None]
 Tally = Callable[[int, int], None]
@@ -55,7 +56,7 @@ class Audited(_Follower):
     def __init__(
         self,
         inner: Stream,
-        checks: Sequence[Armed],
+        checks: Battery,
         about: About,
         note: Callable[[Call, Verdict], None],
         timeout_s: float,
@@ -107,7 +108,7 @@ class Windowed(_Follower):
     def __init__(
         self,
         inner: Stream,
-        checks: Sequence[Armed],
+        checks: Battery,
         about: About,
         *,
         window_chars: int,
@@ -117,8 +118,8 @@ class Windowed(_Follower):
     ) -> None:
         super().__init__(inner, about)
         self._checks = checks
-        self._local = [armed for armed in checks if armed.check.is_local]
-        self._remote = [armed for armed in checks if not armed.check.is_local]
+        self._local = checks.local
+        self._remote = checks.remote
         self._window = window_chars
         self._timeout_s = timeout_s
         self._decide = decide

@@ -8,25 +8,14 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from gateway.core.errors import GatewayError
 from gateway.dialects.leaves import Leaf
-from gateway.middleware.guardrail.check import About, Action, Check, CheckFailed, Finding
+from gateway.middleware.guardrail.check import About, Armed, Check, CheckFailed, Finding
+from gateway.middleware.guardrail.sieve import Battery, Part, Span, parts_of
 
 _log = logging.getLogger("gateway")
 _END = 1 << 60
-_APART = "\n\0\n"
-
-
-class Armed(NamedTuple):
-    """A check with what is to be done about what it finds. `name` is its label in answers, logs and metrics."""
-
-    check: Check
-    name: str
-    action: Action
-    restore: bool = False
-    kind: str = ""
 
 
 class Masks:
@@ -71,45 +60,8 @@ class Verdict:
         return not (self.blocked or self.flagged or self.redacted or self.failed)
 
 
-class Span(NamedTuple):
-    """Characters of a text that are to be put out of sight, and the mark in their place."""
-
-    start: int
-    end: int
-    mark: str
-
-
-@dataclass(slots=True)
-class Part:
-    """Texts that are read on as one: neighbours of one role; all others stand alone."""
-
-    leaves: list[Leaf]
-    text: str
-    spans: list[Span] = field(default_factory=list[Span])
-
-
-def parts_of(leaves: Sequence[Leaf]) -> list[Part]:
-    """Return what is read on as one."""
-    found: list[Part] = []
-    before: Leaf | None = None
-    for leaf in leaves:
-        if (
-            leaf.spoken
-            and before is not None
-            and before.spoken
-            and before.role == leaf.role
-            and before.group == leaf.group
-        ):
-            found[-1].leaves.append(leaf)
-            found[-1].text += leaf.text
-        else:
-            found.append(Part([leaf], leaf.text))
-        before = leaf
-    return found
-
-
 async def judge(
-    checks: Sequence[Armed],
+    checks: Battery,
     leaves: Sequence[Leaf],
     about: About,
     timeout_s: float,
@@ -120,13 +72,9 @@ async def judge(
     """Look at all texts with all checks; with `write` what is to be redacted is changed in its leaves."""
     verdict = Verdict()
     parts = parts_of(leaves)
-    remote: list[Armed] = []
-    together = _together(parts) if len(parts) > 1 else ""
-    for armed in checks:
-        if not armed.check.is_local:
-            remote.append(armed)
-        elif not together or armed.check.may_find(together):
-            _look(armed, parts, about, verdict, masks)
+    for armed, suspects in checks.looks(parts):
+        _look(armed, suspects, about, verdict, masks)
+    remote = checks.remote
     if verdict.blocked:
         return verdict
     if verdict.changed:
@@ -157,12 +105,6 @@ async def _ask_about(
     for armed, each, found in zip(remote, asked, answers, strict=True):
         for part, findings in zip(each, found, strict=True):
             _note(verdict, armed, part, findings, masks)
-
-
-def _together(parts: Sequence[Part]) -> str:
-    """Return all texts below each other, for checks that can tell fast that there is nothing in any of them."""
-    texts = [leaf.text for part in parts for leaf in part.leaves]
-    return _APART.join([*texts, *(part.text for part in parts if len(part.leaves) > 1)])
 
 
 def _is_said(part: Part) -> bool:

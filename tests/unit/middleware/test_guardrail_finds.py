@@ -6,9 +6,10 @@ from typing import Any, cast
 import pytest
 
 from gateway.middleware.base import Build, OptionError
-from gateway.middleware.guardrail.check import About, Check
+from gateway.middleware.guardrail.check import About, Armed, Check
 from gateway.middleware.guardrail.checks.plain import plain_of
 from gateway.middleware.guardrail.registry import CHECKS, load_check
+from gateway.middleware.guardrail.sieve import Battery, Part
 
 ABOUT = About("input", "user", cast("Any", None), key="content")
 NOBODY = cast("Build", None)
@@ -23,9 +24,11 @@ def made(kind: str, **options: Any) -> Check:
 def found(check: Check, text: str) -> list[tuple[str, str]]:
     """Return what a check finds, with the label."""
     places = [(each.label, text[each.start : each.end or None]) for each in check.look(text, ABOUT)]
-    if places:
-        assert check.may_find(text)
-        assert check.may_find(f"before\n\0\n{text}\n\0\nafter")
+    parts = [Part([], each) for each in ("before", text, "after")]
+    battery = Battery([Armed(check, "", "flag")])
+    for of in (parts, parts[1:2]):
+        looked = [part for _, suspects in battery.looks(of) for part in suspects]
+        assert not places or parts[1] in looked
     return places
 
 

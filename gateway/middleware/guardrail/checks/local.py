@@ -1,7 +1,7 @@
 """What checks share: those that need nothing but the text, and those that ask somebody."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.middleware.guardrail.check import About, CheckFailed, Finding
 
@@ -12,11 +12,8 @@ class LocalCheck(ABC):
     is_local = True
     reach = 0
     roles: frozenset[str] | None = None
-
-    def may_find(self, text: str) -> bool:
-        """Tell whether anything can be found."""
-        del text
-        return True
+    triggers: Sequence[str] | None = None
+    readings: Sequence[Callable[[str], str]] = ()
 
     @abstractmethod
     def look(self, text: str, about: About) -> Sequence[Finding]:
@@ -37,11 +34,8 @@ class AskingCheck(ABC):
     is_local = False
     reach = 0
     roles: frozenset[str] | None = None
-
-    def may_find(self, text: str) -> bool:
-        """Tell that this cannot be known."""
-        del text
-        return True
+    triggers: Sequence[str] | None = None
+    readings: Sequence[Callable[[str], str]] = ()
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find nothing: it cannot be told by looking."""

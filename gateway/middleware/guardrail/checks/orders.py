@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 from gateway.middleware.guardrail.checks.begun import begun_of
+from gateway.middleware.guardrail.checks.plain import settled
 from gateway.middleware.guardrail.linear import compile_pattern
 
 _OLD = (
@@ -91,6 +92,12 @@ def _composed() -> dict[str, str]:
 
 
 _COMPOSED = _composed()
+
+
+def clear_of(text: str) -> str:
+    """Return a text as a model reads it: without what is not seen, each letter with its marks in its plain form."""
+    quick = settled(text)
+    return unicodedata.normalize("NFKC", UNSEEN.sub("", text)) if quick is None else quick
 
 
 def live_from(text: str) -> int:

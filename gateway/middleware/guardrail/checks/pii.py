@@ -13,7 +13,11 @@ from gateway.middleware.guardrail.checks.begun import Begun, begun_of
 from gateway.middleware.guardrail.checks.local import LocalCheck
 from gateway.middleware.guardrail.checks.pii_numbers import NUMBERS
 from gateway.middleware.guardrail.checks.presidio import Presidio
-from gateway.middleware.guardrail.checks.secrets import Secrets, SecretsOptions
+from gateway.middleware.guardrail.checks.secrets import (
+    TRIGGER,
+    Secrets,
+    SecretsOptions,
+)
 from gateway.middleware.guardrail.linear import Pattern, compile_pattern
 
 _EMAIL = re.compile(
@@ -68,24 +72,21 @@ class Pii(LocalCheck):
         )
         triggers = [each.trigger for _, each in self._numbers]
         self._candidates = compile_pattern("|".join(triggers)) if triggers else None
+        self.triggers = (
+            *triggers,
+            *([_EMAIL_TRIGGER] if self._email else []),
+            *([TRIGGER] if self._keys is not None else []),
+        )
         live = [each.live for _, each in self._numbers]
         self._live_number = begun_of(live, ignore_case=True) if live else None
         self._live_email = begun_of([_EMAIL_LIVE]) if self._email else None
-
-    def may_find(self, text: str) -> bool:
-        """Tell whether anything looks like an address, a number or a key."""
-        return (
-            (self._email and "@" in text)
-            or (self._candidates is not None and self._candidates.search(text) is not None)
-            or (self._keys is not None and self._keys.may_find(text))
-        )
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find what tells who somebody is."""
         found: list[Finding] = []
         if self._email and "@" in text:
             found += [Finding("email", m.start(), m.end()) for m in _EMAIL.finditer(text)]
-        if self._candidates is not None and self._candidates.search(text) is not None:
+        if self._candidates is not None:
             found += self._among(text, self._candidates)
         if self._keys is not None:
             found += self._keys.look(text, about)

@@ -18,10 +18,14 @@ from gateway.middleware.guardrail.check import About, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.llm_judge import Judge
 from gateway.middleware.guardrail.checks.orders import (
     ALL,
+    ALL_TEXT,
     HIDDEN,
+    HIDDEN_TEXT,
     PACKED,
+    PACKED_TEXT,
     UNSEEN,
     WORDS,
+    clear_of,
     live_from,
     live_words_from,
 )
@@ -58,16 +62,14 @@ class PromptInjection:
     options = PromptInjectionOptions
     summary = "Orders to the model, played roles, hidden and encoded text."
     reach = _REACH
+    triggers = (ALL_TEXT, PACKED_TEXT, HIDDEN_TEXT)
+    readings = (clear_of,)
 
     def __init__(self, options: PromptInjectionOptions, build: Build) -> None:
         self._label = options.label or options.kind
         self.roles: frozenset[str] | None = frozenset(options.roles)
         self._judge = None if options.model is None else Judge(build, options.model, _RULE)
         self.is_local = options.model is None
-
-    def may_find(self, text: str) -> bool:
-        """Tell whether anything is there that is looked at closer."""
-        return not text.isascii() or ALL.search(text) is not None or PACKED.search(text) is not None
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find orders, in what is seen and in what is not."""
@@ -99,7 +101,7 @@ class PromptInjection:
             ):  # flags of parts of countries
                 yield Finding(self._label, match.start(), match.end())
         if not seen:
-            plain = unicodedata.normalize("NFKC", UNSEEN.sub("", text))
+            plain = clear_of(text)
             if plain != text and WORDS.search(plain) is not None:
                 yield Finding(self._label)
 

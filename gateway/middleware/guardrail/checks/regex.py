@@ -39,14 +39,11 @@ class Regex(LocalCheck):
             raise OptionError(f"is no pattern of RE2: {error}", "pattern") from None
         self._begun = begun(options.pattern)
         self.reach = options.longest
-        self._is_anchored = any(
-            mark in options.pattern for mark in ("^", "$", "\\A", "\\z", "(?s", "s)")
-        )
+        # What is anchored to the beginning or end of a text is looked for in each text.
+        plain = options.pattern.replace("[^", "[")
+        is_anchored = any(mark in plain for mark in ("^", "$", "\\A", "\\z"))
+        self.triggers = None if is_anchored else (options.pattern,)
         self._label = options.label or options.kind
-
-    def may_find(self, text: str) -> bool:
-        """Tell whether the pattern matches anywhere; one with anchors is looked for in each text."""
-        return self._is_anchored or self._pattern.search(text) is not None
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every match that holds a character."""

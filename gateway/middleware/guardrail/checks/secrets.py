@@ -30,7 +30,9 @@ _TOKEN = re.compile(r"eyJ[A-Za-z0-9_\-]{8,}\.(?:eyJ)?[A-Za-z0-9_\-]{8,}(?:\.[A-Z
 _BEHIND = re.compile(rf"(?i)\b{WORDS}{BETWEEN}([{VALUE}]{{8,}})")
 _BEHIND_OPEN = re.compile(rf"(?i){WORDS}{BETWEEN}([{VALUE}]*)\Z")
 _MAY_BE_BEHIND = compile_pattern(rf"(?i){WORDS}{BETWEEN}[{VALUE}]*\z")
-_ALL = compile_pattern("|".join((*BY_FORM, rf"(?i:{WORDS}{BETWEEN}[{VALUE}]{{8,}})")))
+TRIGGER = "|".join((*BY_FORM, rf"(?i:{WORDS}{BETWEEN}[{VALUE}]{{8,}})"))
+"""Matches wherever a secret may be."""
+_ALL = compile_pattern(TRIGGER)
 _LIVE = begun_of(BY_FORM)
 
 
@@ -51,20 +53,15 @@ class Secrets(LocalCheck):
     options = SecretsOptions
     summary = "Keys of providers and clouds, private keys, tokens, passwords."
     reach = _REACH
+    triggers = (TRIGGER,)
 
     def __init__(self, options: SecretsOptions, build: Build) -> None:
         del build
         self._label = options.label or "secret"
         self._least = options.min_entropy
 
-    def may_find(self, text: str) -> bool:
-        """Tell whether anything looks like a key."""
-        return _ALL.search(text) is not None
-
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every secret."""
-        if not self.may_find(text):
-            return ()
         return list(self._each(text))
 
     def _each(self, text: str) -> Iterator[Finding]:

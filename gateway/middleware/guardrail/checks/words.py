@@ -29,6 +29,7 @@ class Words(LocalCheck):
 
     options = WordsOptions
     summary = "Words and phrases, whole and in any case."
+    readings = (plain_of,)
 
     def __init__(self, options: WordsOptions, build: Build) -> None:
         del build
@@ -39,16 +40,12 @@ class Words(LocalCheck):
         edge = (r"(?<!\w)(?:", r")(?!\w)") if options.whole else ("(?:", ")")
         begun = "|".join(_partly(phrase) for phrase in phrases if phrase)
         self._begun = compile_pattern(f"(?:{begun})" if options.case_sensitive else f"(?i:{begun})")
-        self._trigger = compile_pattern(
-            f"(?:{found})" if options.case_sensitive else f"(?i:{found})"
-        )
+        trigger = f"(?:{found})" if options.case_sensitive else f"(?i:{found})"
+        self._trigger = compile_pattern(trigger)
+        self.triggers = (trigger,)
         self._pattern = re.compile(found.join(edge), 0 if options.case_sensitive else re.IGNORECASE)
         self.reach = max(len(" ".join(phrase)) + 8 * len(phrase) for phrase in phrases) + 1
         self._label = options.label or options.kind
-
-    def may_find(self, text: str) -> bool:
-        """Tell whether any of the words is there, whole or not."""
-        return self._trigger.search(plain_of(text)) is not None
 
     def look(self, text: str, about: About) -> Sequence[Finding]:
         """Find every place."""
