@@ -1,6 +1,7 @@
 """What a cache of answers keeps and asks: records, scopes and the port that every store of it offers (K19, K22)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from gateway.core import codec
@@ -27,7 +28,11 @@ class Pool(codec.Struct, frozen=True, gc=False):
     @property
     def partition(self) -> str:
         """Return a digest of all of it, for keys and filters: 32 hex digits; no two pools share one."""
-        return digest(self.tenant, self.namespace, self.scope, self.value, self.fingerprint)
+        return _partition(self.tenant, self.namespace, self.scope, self.value, self.fingerprint)
+
+
+# Several steps of one lookup ask for it, and conversations ask again and again.
+_partition = lru_cache(maxsize=4096)(digest)
 
 
 class Entry(codec.Struct, frozen=True):

@@ -318,3 +318,26 @@ async def test_several_workers_with_answers_in_memory_are_warned_of(
             await put(gateway)
 
     assert ("R-9" in caplog.text) is (workers > 1)
+
+
+@pytest.mark.contract("W-CACHE-4")
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
+async def test_the_fifth_time_an_answer_is_as_good_as_the_first(
+    dialect: str, tmp_path: Path
+) -> None:
+    """What comes again is not written again: each has an id of its own all the same, and is gone when it is deleted."""
+    async with cached(tmp_path, m1=[said("10 % of fine"), said("new")]) as (gateway, models):
+        await put(gateway, "hi", dialect)
+        answers = [await put(gateway, "hi", dialect) for _ in range(5)]
+        await spoil(gateway.worker._state.cache, "nothing")
+        changed = await put(gateway, "hi", dialect)
+
+    assert [where(each) for each in answers] == ["hit-exact"] * 5
+    assert models.n() == 1
+    assert len({each.json()["id"] for each in answers}) == 5
+    assert {text_of(each, dialect, stream=False) for each in answers} == {"10 % of fine"}
+    usages = [each.json()["usage"] for each in answers]
+    assert not any(value for usage in usages for value in usage.values() if isinstance(value, int))
+    assert text_of(changed, dialect, stream=False) == "10 % of nothing"
+    bare = [{**each.json(), "id": "", "created": 0} for each in answers]
+    assert dialect == "responses" or bare == [bare[0]] * 5

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gateway.core import clock
 from gateway.core.answer import Answer, Collector
 from gateway.core.call import Call
 from gateway.core.endpoint import QUESTIONS
@@ -44,6 +45,23 @@ def served(call: Call, answer: Answer, reading: Reading | None = None) -> Whole 
     if is_body(call):
         return bodies.Replayed(call, answer)
     return replay.Replayed(call, answer, reading)
+
+
+def again(call: Call, reading: Reading, kept: bytes) -> tuple[Whole, int] | None:
+    """Return a kept answer as this same request got it before, and how long its text is.
+
+    None the first times, and where more of it than its id and its time is made anew.
+    """
+    if streams(call) or is_body(call):
+        return None
+    known = reading.written
+    if known is None or known.answer != kept:
+        if not reading.comes_again(kept):
+            return None
+        known = reading.written = replay.written(call, kept, reading)
+        if known is None:
+            return None
+    return Whole(200, replay.JSON, known.fill(call.run.request_id, int(clock.wall()))), known.length
 
 
 def reader(call: Call) -> StreamReader:

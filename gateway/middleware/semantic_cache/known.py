@@ -7,6 +7,7 @@ from gateway.core import codec
 from gateway.core.call import Call
 from gateway.core.message import Prompt
 from gateway.middleware.semantic_cache.fingerprint import Ask, read_ask
+from gateway.middleware.semantic_cache.written import Written
 
 _MOST = 256
 _MOST_BYTES = 131_072
@@ -15,15 +16,29 @@ _DIGEST_BYTES = 32
 
 
 class Reading:
-    """What was read of a request. `barred`: why the cache leaves it alone; `prompt`: once it was needed."""
+    """What was read of a request. `barred`: why the cache leaves it alone; `prompt`: once it was needed.
 
-    __slots__ = ("ask", "barred", "prompt", "size")
+    `written`: the kept answer that it got last, once that was served twice.
+    """
+
+    __slots__ = ("_last", "ask", "barred", "held", "prompt", "size", "written")
 
     def __init__(self, ask: Ask, barred: str, size: int) -> None:
         self.ask = ask
         self.barred = barred
         self.size = size  # bytes of the request
+        self.held = size  # bytes of the request and of what is kept for it, as they were counted
         self.prompt: Prompt | None = None
+        self.written: Written | None = None
+        self._last: tuple[int, int] = (0, 0)  # the answer it got last, and how often
+
+    def comes_again(self, answer: bytes) -> bool:
+        """Take note of a kept answer that is served; True the second time, which is when to keep it as written."""
+        name = hash(answer)
+        last, times = self._last
+        times = times + 1 if name == last else 1
+        self._last = (name, times)
+        return times == 2
 
 
 class Readings:
@@ -51,8 +66,12 @@ class Readings:
         if found is None:
             found = self._read(call, fields, size)
             self._size += size
-            while known and (len(known) >= _MOST or self._size > _ALL_BYTES):
-                self._size -= known.pop(next(iter(known))).size
+        else:
+            held = size + (found.written.size if found.written is not None else 0)
+            self._size += held - found.held
+            found.held = held
+        while known and (len(known) >= _MOST or self._size > _ALL_BYTES):
+            self._size -= known.pop(next(iter(known))).held
         known[key] = found
         return found
 

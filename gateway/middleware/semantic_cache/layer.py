@@ -33,7 +33,7 @@ from gateway.middleware.semantic_cache.learning import Learning, Prompt
 from gateway.middleware.semantic_cache.lookup import Hit, Lookup, Missed, Step
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions, check
 from gateway.middleware.semantic_cache.replay import neutral
-from gateway.middleware.semantic_cache.saving import Savings
+from gateway.middleware.semantic_cache.saving import Savings, length_of
 from gateway.middleware.semantic_cache.scope import Scoping
 from gateway.middleware.semantic_cache.verify import Verifier
 from gateway.middleware.semantic_cache.wish import Wish, read_wish, usual
@@ -197,7 +197,7 @@ class SemanticCache(Middleware):
         told = flight.told or Told("hit-exact", ((b"x-gateway-cache-age", b"0"),))
         call.run.cache = told.cache
         call.run.headers.extend(told.headers)
-        self._savings.hit(call, told.cache, None)
+        self._savings.hit(call, told.cache, asked.reading.size, 0)
         return reply
 
     def _followed(self, call: Call, flight: Flight) -> Reply | None:
@@ -234,12 +234,7 @@ class SemanticCache(Middleware):
         call, entry = asked.call, hit.entry
         run = call.run
         try:
-            answer = stored.decode(entry.answer, int(clock.wall()))
-            if self._guards:
-                answer = await self._judged(call, entry, answer)
-                reply = forms.served(call, answer)
-            else:
-                reply = forms.served(call, answer, asked.reading)
+            reply, answer, length = await self._written(asked, entry)
         except (InputError, codec.JSONError):
             return None
         age = max(0, int(clock.wall() - entry.created))
@@ -251,14 +246,32 @@ class SemanticCache(Middleware):
         )
         run.cache = named
         run.headers.extend(headers)
-        self._savings.hit(call, named, answer)
+        self._savings.hit(call, named, asked.reading.size, length)
         if hit.audit is not None and self._learning is not None:
             self._learning.served(hit.audit, asked.ask.exact)
         if flight is not None:
             flight.told = Told(named, headers)
-            flight.add(neutral(events_of(answer)))
+            if flight.followers:
+                answer = answer or stored.decode(entry.answer, 0)
+                flight.add(neutral(events_of(answer)))
             flight.land()
         return reply
+
+    async def _written(self, asked: _Asked, entry: Entry) -> tuple[Reply, Answer | None, int]:
+        """Write a kept answer for this caller; returns it as it was read, if it was, and how long its text is.
+
+        Raises InputError and JSONError for what cannot be read.
+        """
+        call, reading = asked.call, asked.reading
+        if not self._guards:
+            known = forms.again(call, reading, entry.answer)
+            if known is not None:
+                return known[0], None, known[1]
+        answer = stored.decode(entry.answer, int(clock.wall()))
+        if self._guards:
+            answer = await self._judged(call, entry, answer)
+            return forms.served(call, answer), answer, length_of(answer)
+        return forms.served(call, answer, reading), answer, length_of(answer)
 
     async def _judged(self, call: Call, entry: Entry, answer: Answer) -> Answer:
         """Have the guardrails inside look at the question and at the kept answer; what they refuse is forgotten."""

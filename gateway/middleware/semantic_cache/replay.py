@@ -24,6 +24,7 @@ from gateway.dialects.registry import CALLERS
 from gateway.dialects.sides import StreamWriter, Told
 from gateway.middleware.semantic_cache import stored
 from gateway.middleware.semantic_cache.known import Reading
+from gateway.middleware.semantic_cache.written import Written, find_gaps
 
 JSON: Headers = ((b"content-type", b"application/json"),)
 EVENTS: Headers = (
@@ -31,6 +32,8 @@ EVENTS: Headers = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
+_STEADY = frozenset({"chat", "messages"})
+"""Whose writers go by what they are told alone, and look at no clock."""
 _PIECE = 60
 _BLANKS = 20
 _AT_ONCE_BYTES = 16_384
@@ -52,6 +55,20 @@ def whole(call: Call, answer: Answer, reading: Reading | None = None) -> Whole:
     """Write a kept answer in one piece."""
     side = CALLERS[call.run.dialect_name]
     return Whole(200, JSON, side.write_answer(answer, told(call, reading), Notes()))
+
+
+def written(call: Call, kept: bytes, reading: Reading) -> Written | None:
+    """Return a kept answer as it is written for this same request whenever it comes; None where that changes."""
+    if call.run.endpoint not in _STEADY:
+        return None
+    side = CALLERS[call.run.dialect_name]
+    said = told(call, reading)
+
+    def write(request_id: str, created: int) -> bytes:
+        about = Told(request_id, said.model, created, said.prompt)
+        return side.write_answer(stored.decode(kept, created), about, Notes())
+
+    return find_gaps(kept, stored.text_length(stored.decode(kept, 0)), write)
 
 
 def pieces(answer: Answer) -> Iterator[Sequence[Event]]:

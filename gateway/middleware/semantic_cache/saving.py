@@ -1,12 +1,11 @@
 """What the cache counts: hits, misses by reason, what was kept, and what it saved."""
 
 from gateway.core.answer import Answer
-from gateway.core.call import Call
-from gateway.core.message import Text
-from gateway.core.money import cost
+from gateway.core.call import Call, ModelRef
+from gateway.core.money import Price, cost
 from gateway.core.usage import Usage
 from gateway.middleware.base import Build
-from gateway.middleware.semantic_cache import bodies
+from gateway.middleware.semantic_cache import bodies, stored
 from gateway.telemetry.cells import Counter
 
 _BYTES_PER_TOKEN = 4
@@ -46,6 +45,11 @@ class Savings:
         self._find = build.ports.metrics.counter
         self._tenant = build.tenant
         self._cells: dict[tuple[str, ...], Counter] = {}
+        self._hits: dict[str, tuple[Counter, Counter, Counter, Counter]] = {}
+        # Of the last hit: a model of a loaded configuration never changes its prices.
+        self._priced_model: ModelRef | None = None
+        self._priced_name = ""
+        self._price: Price | None = None
         # What an alarm watches is there before it first counts.
         self._mismatches = self._find("gateway_cache_scope_mismatch_total")
 
@@ -56,18 +60,33 @@ class Savings:
             cell = self._cells[name] = self._find(*name)
         return cell
 
-    def hit(self, call: Call, result: str, answer: Answer | None) -> None:
-        """Count an answer that was served, and what it would have cost: tokens by its length."""
-        self._count("gateway_cache_requests_total", self._tenant, result).inc()
-        prompt = call.original.size // _BYTES_PER_TOKEN
-        output = _length(answer) // _BYTES_PER_TOKEN if answer is not None else 0
-        saved = self._count
-        saved("gateway_cache_saved_tokens_total", self._tenant, "input").inc(prompt)
-        saved("gateway_cache_saved_tokens_total", self._tenant, "output").inc(output)
-        prices = call.model.prices(call.run.asked)
-        if prices and prices[0] is not None:
-            micro = cost(prices[0], Usage(prompt, output))
-            saved("gateway_cache_saved_cost_usd_total", self._tenant).inc(micro / _MILLION)
+    def hit(self, call: Call, result: str, size: int, length: int) -> None:
+        """Count an answer that was served, and what it would have cost.
+
+        Tokens are counted by the bytes of the request and the characters of the answer.
+        """
+        served, asked, said, money = self._hits.get(result) or self._hit_cells(result)
+        served.inc()
+        prompt, output = size // _BYTES_PER_TOKEN, length // _BYTES_PER_TOKEN
+        asked.inc(prompt)
+        said.inc(output)
+        model, name = call.model, call.run.asked
+        if model is not self._priced_model or name != self._priced_name:
+            self._priced_model, self._priced_name = model, name
+            self._price = next(iter(model.prices(name)), None)
+        if self._price is not None:
+            money.inc(cost(self._price, Usage(prompt, output)) / _MILLION)
+
+    def _hit_cells(self, result: str) -> tuple[Counter, Counter, Counter, Counter]:
+        tenant, tokens = self._tenant, "gateway_cache_saved_tokens_total"
+        cells = (
+            self._find("gateway_cache_requests_total", tenant, result),
+            self._find(tokens, tenant, "input"),
+            self._find(tokens, tenant, "output"),
+            self._find("gateway_cache_saved_cost_usd_total", tenant),
+        )
+        self._hits[result] = cells
+        return cells
 
     def missed(self, call: Call, result: str, reason: str) -> None:
         """Count a request that goes on to the model, and tell the caller."""
@@ -92,10 +111,6 @@ class Savings:
         self._count("gateway_shadow_verdicts_total", name, tier).inc()
 
 
-def _length(answer: Answer) -> int:
-    return bodies.length(answer) + sum(
-        len(part.text)
-        for choice in answer.choices
-        for part in choice.parts
-        if isinstance(part, Text)
-    )
+def length_of(answer: Answer) -> int:
+    """Return how many characters of text a kept answer holds."""
+    return bodies.length(answer) + stored.text_length(answer)

@@ -34,6 +34,12 @@ def keepable(answer: Answer) -> bool:
     return all(type(part).__name__ in _KINDS for choice in answer.choices for part in choice.parts)
 
 
+def text_length(answer: Answer) -> int:
+    """Return how many characters the texts of an answer have."""
+    parts = (part for choice in answer.choices for part in choice.parts)
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
+
+
 def encode(answer: Answer) -> bytes:
     """Write an answer without what belonged to its request alone."""
     choices = tuple(

@@ -9,6 +9,7 @@ from gateway.core.call import CacheWish, Call, Run
 from gateway.dialects.registry import DIALECTS
 from gateway.middleware.semantic_cache.fingerprint import Ask
 from gateway.middleware.semantic_cache.known import Reading, Readings
+from gateway.middleware.semantic_cache.written import Written
 from gateway.testing.runner import Model, Original
 
 QUESTION: dict[str, Any] = {
@@ -106,3 +107,21 @@ def test_long_requests_push_out_others_by_their_bytes() -> None:
         desk.read(QUESTION | {"messages": [{"role": "user", "content": f"{number}" * 50_000}]})
 
     assert desk.read(QUESTION) is not kept
+
+
+def test_an_answer_comes_again_when_the_same_one_is_served_twice_in_a_row() -> None:
+    reading = Desk().read(QUESTION)
+
+    assert [reading.comes_again(each) for each in (b"a", b"b", b"b", b"b", b"a", b"a")] == [
+        False, False, True, False, False, True,
+    ]  # fmt: skip
+
+
+def test_what_is_kept_as_written_counts_for_the_room_of_readings() -> None:
+    desk = Desk()
+    first = desk.read(QUESTION)
+    first.written = Written(b"x" * (1 << 21), 0, [], [])
+
+    assert desk.read(QUESTION) is first
+    desk.read({**QUESTION, "seed": 1})
+    assert desk.read(QUESTION) is not first
