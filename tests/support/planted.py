@@ -20,10 +20,8 @@ SCHEMAS: dict[str, Any] = {
     "openai_chat": CompletionCreateParamsNonStreaming,
     "openai_responses": ResponseCreateParamsNonStreaming,
 }
-FREE = frozenset(
-    {"parameters", "schema", "input_schema", "metadata", "logit_bias", "input", "action", "any"}
-)
-"""Names of objects whose members callers choose; where `input` is a list, it is looked into."""
+FREE = frozenset({"logit_bias"})
+"""Names of objects whose members are no words of the format, and no others may be there."""
 SCHEMA: Json = {"type": "object", "properties": {"q": {"type": "string"}}}
 MARK = {"type": "ephemeral"}
 ANY: Json = {}

@@ -15,6 +15,7 @@ from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages import answer_in, request_out
 from gateway.dialects.messages.betas import bedrock_betas
+from gateway.dialects.messages.blocks_in import DIALECT
 from gateway.dialects.messages.event_reader import EventReader
 from gateway.dialects.messages.events import as_event
 from gateway.dialects.messages.hosts import BEDROCK
@@ -179,7 +180,8 @@ class InvokeClaude:
         """Write a prompt that fits the grammar."""
         fields = request_out.write_request(prompt, facts, notes)
         if fields.pop("metadata", None) is not None:
-            notes.lost("field_unsupported", "user")
+            name = "metadata" if prompt.origin == DIALECT else "user"
+            notes.lost("field_unsupported", name)
         return BEDROCK.fields(fields, notes)
 
     def read_whole(
