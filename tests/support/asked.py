@@ -73,6 +73,8 @@ def ask(prompt: Prompt, caller: str, model: str) -> Asked:
     notes = Notes()
     lost = unsayable(prompt, caller)
     said = codec.replace(prompt, origin=FORMATS[caller], extra={})
+    if caller == "messages" and said.format is not None and said.format.kind == "json":
+        said = codec.replace(said, format=None)
     facts = Facts(_kind(said, caller), _MODELS[caller], stream=prompt.stream)
     body = _settings(said, caller, facts, notes)
     history: list[Json] = []
