@@ -18,6 +18,7 @@ from gateway.stores.redis.sentinel import Guarded, Sentinels
 from gateway.stores.redis.wire import Part, Pending, Reply, ReplyError
 
 _HOPS: Final = 5
+_NOBODY: Final = "no node of redis serves the key"
 _AGAIN_S: Final = 0.005
 _NOT_SERVING: Final = frozenset({"READONLY", "LOADING", "MASTERDOWN", "NOAUTH"})
 
@@ -32,7 +33,7 @@ class _Place(Protocol):
 
     def find(self, key: str) -> Node | None: ...
 
-    async def learn(self, deadline: float) -> None: ...
+    async def learn(self) -> None: ...
 
     def redirect(self, node: Node, words: Sequence[str]) -> Node | None: ...
 
@@ -61,7 +62,7 @@ class _Single:
     def find(self, key: str) -> Node:
         return self._node
 
-    async def learn(self, deadline: float) -> None:
+    async def learn(self) -> None:
         return
 
     def redirect(self, node: Node, words: Sequence[str]) -> Node | None:
@@ -179,7 +180,19 @@ class Client:
         if link is None:
             raise Refused("down", "the connection to redis is closed")
         try:
-            return await _sent(link, key, parts, server_at, again, script)
+            place = link.place
+            node = place.find(key)
+            if node is None:
+                await place.learn()
+                node = place.find(key)
+                if node is None:
+                    raise Refused("refused", _NOBODY)
+            pending = Pending(node.loop.create_future(), parts, server_at, again)
+            node.submit(pending)
+            reply = await pending.future
+            if type(reply) is not ReplyError:
+                return reply
+            return await _elsewhere(link, key, node, pending, reply, script)
         except Refused as error:
             link.watcher.failed(error.reason)
             raise
@@ -209,47 +222,45 @@ def watch(url: str, spawn: Spawn, watcher: Watcher) -> None:
             link.changed()
 
 
-async def _sent(
+async def _elsewhere(
     link: _Link,
     key: str,
-    parts: tuple[Part, ...],
-    server_at: int,
-    again: bool,  # noqa: FBT001 - of one caller
+    node: Node,
+    pending: Pending,
+    error: ReplyError,
     script: Script | None,
 ) -> Reply:
-    place = link.place
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + link.limits.command_s
-    node = place.find(key)
-    if node is None:
-        await place.learn(deadline)
-        node = place.find(key)
-    pending = Pending(loop.create_future(), parts, deadline, server_at, again)
-    hops = 0
-    while node is not None and hops < _HOPS:
+    """Do what an error asks for: send the script too, ask another server, try again; else raises Refused."""
+    place, hops, until = link.place, 0, node.loop.time() + link.limits.command_s
+    while hops < _HOPS:
+        words = str(error).split(" ")
+        pending = pending.anew(node.loop.create_future())
+        following: Node | None = node
+        match words[0]:
+            case "NOSCRIPT" if script is not None:
+                pending.parts = ("EVAL", script.source, *pending.parts[2:])
+                hops += 1
+            case "MOVED" | "ASK":
+                following = place.redirect(node, words)
+                pending.asking = words[0] == "ASK"
+                hops += 1
+            case "TRYAGAIN" if node.loop.time() + _AGAIN_S < until:
+                # The slot moves just now, and its keys are on both sides.
+                await asyncio.sleep(_AGAIN_S)
+                following = place.find(key)
+            case word:
+                if word in _NOT_SERVING:
+                    node.drop(f"cannot be used: {error}")
+                elif word == "CLUSTERDOWN":
+                    place.refresh()
+                reason: Reason = "full" if word == "OOM" else "refused"
+                raise Refused(reason, f"{node.name}: {error}")
+        if following is None:
+            break
+        node = following
         node.submit(pending)
         reply = await pending.future
         if type(reply) is not ReplyError:
             return reply
-        words = str(reply).split(" ")
-        pending = Pending(loop.create_future(), pending.parts, deadline, server_at, again)
-        match words[0]:
-            case "NOSCRIPT" if script is not None:
-                pending.parts = ("EVAL", script.source, *parts[2:])
-                hops += 1
-            case "MOVED" | "ASK":
-                node = place.redirect(node, words)
-                pending.asking = words[0] == "ASK"
-                hops += 1
-            case "TRYAGAIN" if loop.time() + _AGAIN_S < deadline:
-                # The slot moves just now, and its keys are on both sides.
-                await asyncio.sleep(_AGAIN_S)
-                node = place.find(key)
-            case word:
-                if word in _NOT_SERVING:
-                    node.drop(f"cannot be used: {reply}")
-                elif word == "CLUSTERDOWN":
-                    place.refresh()
-                reason: Reason = "full" if word == "OOM" else "refused"
-                raise Refused(reason, f"{node.name}: {reply}")
-    raise Refused("refused", "no node of redis serves the key")
+        error = reply
+    raise Refused("refused", _NOBODY)

@@ -11,6 +11,7 @@ from gateway.stores.redis.dial import Dialer, Unusable
 from gateway.stores.redis.failure import Refused
 from gateway.stores.redis.limits import Limits
 from gateway.stores.redis.node import Node, Spawn
+from gateway.stores.redis.patience import patience
 from gateway.stores.redis.wire import Reply, ReplyError
 
 _At = tuple[str, int]
@@ -37,13 +38,13 @@ class Cluster:
         """Return the node that serves a key; None: not known yet."""
         return self._slots[key_slot(key.encode())]
 
-    async def learn(self, deadline: float) -> None:
+    async def learn(self) -> None:
         """Wait for the map; raises Refused when there is none in time."""
         if self._closing.is_set() or self._down:
             raise _refusal(self._down or "is closed")
         self.refresh()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with patience(self._limits.command_s):
                 await self._told.wait()
         except TimeoutError:
             raise _refusal("did not answer in time") from None
@@ -109,7 +110,7 @@ class Cluster:
         random.shuffle(known)
         for at in dict.fromkeys((*known, *self._seeds)):
             try:
-                async with asyncio.timeout(self._limits.connect_s):
+                async with patience(self._limits.connect_s):
                     connection = await self._dialer.open(*at, primary=False)
                     try:
                         reply: Reply = await connection.ask("CLUSTER", "SLOTS")

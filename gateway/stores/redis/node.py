@@ -4,18 +4,20 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
 from typing import Any, Final
 
 from gateway.stores.redis.dial import Unusable
 from gateway.stores.redis.failure import Reason, Refused
 from gateway.stores.redis.limits import Limits
+from gateway.stores.redis.patience import patience
 from gateway.stores.redis.wire import Connection, Pending
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
 """Starts background work under a name."""
 
-_LATE_S: Final = 0.01
-_LOOK_AGAIN_S: Final = 0.002
+_POLLS: Final = 3
+"""After so many turns of the loop all that had arrived before them was read, whatever the loop."""
 
 
 class Node:
@@ -35,14 +37,13 @@ class Node:
         self._open = open_
         self._spawn = spawn
         self._limits = limits
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._backlog: deque[Pending] = deque()
         self._timed: deque[Pending] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self._due = 0.0
-        self._looking_again = False
+        self._watching = False
         self._connected_at = -1.0
         self._strikes = 0
         self._dialing = False
@@ -58,11 +59,9 @@ class Node:
         connection = self._connection
         if connection is not None and len(connection) < self._limits.waiting:
             connection.send(pending)
+            self._await(pending)
         else:
             self._queue(pending)
-        self._timed.append(pending)
-        if self._timer is None:
-            self._watch(pending.deadline)
 
     def _queue(self, pending: Pending) -> None:
         if self._closing.is_set():
@@ -82,11 +81,11 @@ class Node:
     async def _dial(self) -> None:
         pause_s = self._limits.pause_s
         try:
-            if self._loop.time() - self._connected_at < self._limits.pause_max_s:
+            if self.loop.time() - self._connected_at < self._limits.pause_max_s:
                 await self._wait(_jittered(pause_s))  # it was lost as soon as it was made
             while not self._closing.is_set():
                 try:
-                    async with asyncio.timeout(self._limits.connect_s):
+                    async with patience(self._limits.connect_s):
                         connection = await self._open()
                     if connection.closed:
                         raise ConnectionResetError("the server hung up")
@@ -119,7 +118,7 @@ class Node:
             connection.abort()
             return
         self._connection = connection
-        self._connected_at = self._loop.time()
+        self._connected_at = self.loop.time()
         self._strikes = 0
         self.down = ""
         connection.belong(self)
@@ -127,8 +126,9 @@ class Node:
         for pending in waiting:
             if not pending.future.done():
                 connection.send(pending)
+                self._await(pending)
         if self._idle is None:
-            self._idle = self._loop.call_later(self._limits.idle_s, self._ask_idle)
+            self._idle = self.loop.call_later(self._limits.idle_s, self._ask_idle)
         self.on_change()
 
     def served(self) -> None:
@@ -166,51 +166,67 @@ class Node:
             self._fail(pending, "down", why)
         self.on_change()
 
-    def _watch(self, deadline: float) -> None:
-        self._due = deadline
-        self._timer = self._loop.call_at(deadline, self._check)
+    def _await(self, pending: Pending) -> None:
+        """Have a command that was sent fail when the server stays silent."""
+        self._timed.append(pending)
+        if not self._watching:
+            self._watching = True
+            self._timer = self.loop.call_later(self._limits.command_s, self._check)
 
     def _check(self) -> None:
+        """Judge who waits, once all that has arrived until now was read."""
+        self.loop.call_soon(self._look, self.loop.time(), _POLLS)
+
+    def _look(self, at: float, polls: int) -> None:
+        if polls:
+            self.loop.call_soon(self._look, at, polls - 1)
+        elif not self._closing.is_set():
+            self._judge(at)
+
+    def _judge(self, at: float) -> None:
         """Fail what was not answered in time; the replies stay awaited and are dropped when they come."""
-        now = self._loop.time()
-        if now - self._due > _LATE_S and not self._looking_again:
-            # The loop was busy: what has arrived is read before anybody is called late.
-            self._looking_again = True
-            self._timer = self._loop.call_later(_LOOK_AGAIN_S, self._check)
-            return
-        self._looking_again = False
-        timed = self._timed
-        while timed and (timed[0].future.done() or timed[0].deadline <= now):
-            pending = timed.popleft()
+        timed, next_at = self._timed, inf
+        while timed:
+            pending = timed[0]
             if not pending.future.done():
+                next_at = self._due(pending)
+                if next_at > at:
+                    break
                 self._fail(pending, "late", "did not answer in time")
                 self._strikes += self._limits.strikes if pending.probe else 1
+            timed.popleft()
         if self._strikes >= self._limits.strikes:
             self.drop("does not answer")
         elif self._strikes == 1:
             self._probe()
-        self._timer = None
+        self._watching = bool(timed)
         if timed:
-            self._watch(timed[0].deadline)
+            # What is not written yet is looked at again as if it were written now.
+            latest = self.loop.time() + self._limits.command_s
+            self._timer = self.loop.call_at(min(next_at, latest), self._check)
+
+    def _due(self, pending: Pending) -> float:
+        """Return when a command has failed: after a silence since it was written, or too long in any case."""
+        limits, written = self._limits, pending.written[0]
+        heard = self._connection.heard if self._connection is not None else 0.0
+        silent = max(written, heard) + limits.command_s
+        return min(silent, written + max(limits.longest_s, limits.command_s))
 
     def _probe(self) -> None:
         """Ask whether the server lives: callers need not come to harm to find out."""
         connection = self._connection
         if connection is not None:
-            deadline = self._loop.time() + self._limits.command_s
-            pending = Pending(self._loop.create_future(), ("PING",), deadline)
+            pending = Pending(self.loop.create_future(), ("PING",))
             pending.probe = True
             connection.send(pending)
-            self._timed.append(pending)
-            if self._timer is None:
-                self._watch(pending.deadline)
+            self._await(pending)
 
     def _ask_idle(self) -> None:
         connection, self._idle = self._connection, None
         if connection is not None:
-            if self._loop.time() - connection.heard >= self._limits.idle_s:
+            if self.loop.time() - connection.heard >= self._limits.idle_s:
                 self._probe()
-            self._idle = self._loop.call_later(self._limits.idle_s, self._ask_idle)
+            self._idle = self.loop.call_later(self._limits.idle_s, self._ask_idle)
 
     def _fail(self, pending: Pending, reason: Reason, why: str) -> None:
         if not pending.future.done():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from gateway.stores.redis.dial import Dialer, Unusable
 from gateway.stores.redis.limits import Limits
 from gateway.stores.redis.node import Node, Spawn
+from gateway.stores.redis.patience import patience
 from gateway.stores.redis.wire import Connection, Reply, ReplyError
 
 _WATCH_S = 0.5
@@ -27,7 +28,7 @@ class Sentinels:
         """Return the address of the primary; raises Unusable when no sentinel knows it."""
         for _ in tuple(self._hosts):
             try:
-                async with asyncio.timeout(self._each_s):
+                async with patience(self._each_s):
                     return await self._ask()
             except (OSError, UnicodeError, Unusable):
                 self._next()
@@ -79,7 +80,7 @@ class Guarded:
             self._spawn(self._watch(), "redis-sentinel")
         return self._node
 
-    async def learn(self, deadline: float) -> None:
+    async def learn(self) -> None:
         """Know everything already."""
 
     def redirect(self, node: Node, words: Sequence[str]) -> Node | None:

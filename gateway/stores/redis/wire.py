@@ -6,6 +6,7 @@ A caller who stops waiting abandons its place in the row; the late reply is drop
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, Final, Protocol, cast
 
 import hiredis
@@ -17,6 +18,7 @@ Reply = Any
 """What Redis says: bytes, int, None, lists of these, or a ReplyError."""
 Part = str | bytes | int
 _NOTHING: Final = object()
+_UNWRITTEN: Final = [inf]
 _pack: Callable[[tuple[Part, ...]], bytes] = cast("Any", hiredis).pack_command
 
 
@@ -25,25 +27,29 @@ class Pending:
 
     `server_at`: the place in `parts` where the identity of the server is written, 0: nowhere. `again`: it may be
     sent once more when the connection is lost. `probe`: it asks whether the server lives.
+    `written`: when it was written, in a list that all share that were written together.
     """
 
-    __slots__ = ("again", "asking", "deadline", "future", "parts", "probe", "server_at")
+    __slots__ = ("again", "asking", "future", "parts", "probe", "server_at", "written")
 
     def __init__(
         self,
         future: asyncio.Future[Reply],
         parts: tuple[Part, ...],
-        deadline: float = 0.0,
         server_at: int = 0,
         again: bool = False,  # noqa: FBT001, FBT002 - made for every call
     ) -> None:
         self.future = future
         self.parts = parts
-        self.deadline = deadline
+        self.written = _UNWRITTEN
         self.server_at = server_at
         self.again = again
         self.asking = False
         self.probe = False
+
+    def anew(self, future: asyncio.Future[Reply]) -> "Pending":
+        """Return the same command for another server, or once more."""
+        return Pending(future, self.parts, self.server_at, self.again)
 
 
 class Owner(Protocol):
@@ -66,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._reader = Reader(notEnoughData=_NOTHING)
         self._waiting: deque[Pending] = deque()
         self._unsent: list[bytes] = []
+        self._written: list[float] = []
         self._transport: asyncio.Transport | None = None
         self._owner: Owner | None = None
         self.server = ""
@@ -86,7 +93,9 @@ class Connection(asyncio.Protocol):
             at = pending.server_at
             parts = (*parts[:at], self.server, *parts[at + 1 :])
         if not self._unsent:
+            self._written = [inf]
             self._loop.call_soon(self._flush)
+        pending.written = self._written
         if pending.asking:
             aside = Pending(self._loop.create_future(), ("ASKING",))
             aside.future.cancel()
@@ -107,6 +116,7 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         if self._transport is not None and not self.closed:
             self._transport.write(b"".join(self._unsent))
+        self._written[0] = self._loop.time()
         self._unsent.clear()
 
     def data_received(self, data: bytes) -> None:
