@@ -137,7 +137,7 @@ def test_calls_and_results_are_written() -> None:
     }
     result = {"role": "tool", "tool_call_id": "call_1", "content": "42"}
 
-    for kind, content in (("openai", None), ("deepseek", "")):
+    for kind, content in (("openai", None), ("zai", "")):
         body = write(history, kind)
         assert body["messages"][1:] == [
             {"role": "assistant", "content": content, "tool_calls": [call]},
@@ -159,10 +159,11 @@ def test_calls_come_with_reasoning_where_it_is_wanted() -> None:
     history = (HELLO, Message("assistant", (CALL,)), RESULT)
     thinking, plain = Reasoning(enabled=True), Reasoning(enabled=False)
 
-    on = write(asked(*history, reasoning=thinking), "deepseek")
-    off = write(asked(*history, reasoning=plain), "deepseek")
-    assert on["messages"][1]["reasoning_content"] == ""
-    assert "reasoning_content" not in off["messages"][1]
+    for kind in ("deepseek", "moonshot"):
+        for on in (asked(*history, reasoning=thinking), asked(*history)):
+            assert write(on, kind)["messages"][1]["reasoning_content"] == ""
+        off = write(asked(*history, reasoning=plain), kind)
+        assert "reasoning_content" not in off["messages"][1]
 
 
 def test_a_forced_call_goes_before_thinking_where_both_are_refused() -> None:
