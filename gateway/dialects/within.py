@@ -24,6 +24,11 @@ class Shape:
         self.free = frozenset(free)
         self.inner: Mapping[str, Shape] = inner
 
+    def knows_all(self, value: object) -> bool:
+        """Tell whether a value is an object of nothing but members that are not looked into."""
+        members = codec.as_object(value)
+        return members is not None and members.keys() <= self.free
+
 
 class Within(dict[str, Any]):
     """In a bag, under the name of an object (`source`, `tools[0]`): those of its members that nobody knows."""
@@ -31,17 +36,21 @@ class Within(dict[str, Any]):
 
 def rest_of(fields: _Json, shape: Shape) -> Bag:
     """Return the members that a shape does not know, of an object and of the objects in it; null is left out."""
-    if fields.keys() <= shape.free:
+    free = shape.free
+    if fields.keys() <= free:
         return NO_BAG
-    found: dict[str, Any] = {}
+    found: dict[str, Any] | None = None
     for name, value in fields.items():
-        if name in shape.free:
+        if name in free:
             continue
         inner = shape.inner.get(name)
-        if inner is not None:
+        if inner is None:
+            if value is not None:
+                found = found or {}
+                found[name] = value
+        elif not inner.knows_all(value):
+            found = found or {}
             found.update(_inside(name, value, inner))
-        elif value is not None:
-            found[name] = value
     return found or NO_BAG
 
 
