@@ -21,7 +21,9 @@ Decoder = msgspec.json.Decoder
 _MAX_ELEMENTS = 400_000
 _FULL_CHECK_BYTES = 16_384
 _SAMPLE_STEP = 256
-_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+_RUN = 16
+_DIGITS = b"0123456789"
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % _RUN)
 _TEXT_FIELDS = frozenset({"messages", "input", "prompt"})
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -51,7 +53,8 @@ def split(body: bytes) -> Fields:
 
 def _split_large(body: bytes) -> Fields:
     """Split without decoding the texts: the splitter checks grammar, not range and encoding (C-17)."""
-    body.decode()
+    if not body.isascii():
+        body.decode()
     if len(body) > _MAX_ELEMENTS and body.count(b",") > _MAX_ELEMENTS:
         raise InputError("json_too_large")
     fields = _split(body)
@@ -60,9 +63,15 @@ def _split_large(body: bytes) -> Fields:
     for key, raw in fields.items():
         view = memoryview(raw)
         is_text = is_plain and key in _TEXT_FIELDS and len(view) > _FULL_CHECK_BYTES
-        if not is_text or _LONG_NUMBER.search(bytes(view[::_SAMPLE_STEP])):
+        if not is_text or _has_long_number(bytes(view[::_SAMPLE_STEP])):
             _any(view)
     return fields
+
+
+def _has_long_number(sample: bytes) -> bool:
+    """Tell whether a sample may come from a number of thousands of digits; to count digits is the cheapest no."""
+    digits = len(sample) - len(sample.translate(None, _DIGITS))
+    return digits >= _RUN and _LONG_NUMBER.search(sample) is not None
 
 
 def _refused(body: bytes, error: msgspec.MsgspecError) -> InputError:
