@@ -15,7 +15,7 @@ class Loss:
 LOSSES: dict[str, Loss] = {
     "field_unknown": Loss(
         "is not known to this target's format and was left out",
-        "A field that only the caller's dialect knows: of the request, a tool, message or part; and its betas.",
+        "A field that only the caller's dialect knows, of the request or of any object in it; and its betas.",
     ),
     "field_unsupported": Loss(
         "is not supported by this target and was left out",
