@@ -208,8 +208,8 @@ def _thinned(entry: _Entry) -> bool:
         return content is not None and not (isinstance(content, str) and is_blank(content))
     listed = _listed(entry.value["content"])
     parts = [part for part in listed if not _is_blank_part(part)]
-    if parts and len(parts) < len(listed):
-        entry.put("content", parts)
+    if len(parts) < len(listed):
+        entry.put("content", parts or "")
     return bool(parts)
 
 
@@ -247,7 +247,8 @@ def _bare(entry: _Entry) -> Message:
 
 def _join(first: _Entry, second: _Entry) -> None:
     """Put a message behind another of the same role."""
-    content = [*_parts(first.value.get("content")), *_parts(second.value.get("content"))]
+    said = (part for each in (first, second) for part in _parts(each.value.get("content")))
+    content = [part for part in said if not _is_blank_part(part)]
     calls = [*_listed(first.value.get("tool_calls")), *_listed(second.value.get("tool_calls"))]
     first.value = {**second.value, **first.value}
     first.put("content", content if content or not calls else None)

@@ -1,5 +1,6 @@
 """Messages that are relayed: what a provider insists on beyond OpenAI's own rules is seen to (K33)."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -198,6 +199,36 @@ def test_what_nobody_reads_is_left_to_the_provider(body: str) -> None:
     raw = codec.Raw(body.encode())
     for rules in HISTORY_RULES.values():
         assert repaired({"messages": raw}, rules) is None
+
+
+def any_history(rng: Random) -> list[Json]:
+    """Return turns as clients write them: with empty words, odd ids and members, and in any order."""
+    words: tuple[Any, ...] = ("Hi", "", " ", None, [], [{"type": "text", "text": ""}])
+    words += ([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],)
+    history: list[Json] = []
+    for _ in range(rng.randrange(1, 8)):
+        role = rng.choice(("user", "user", "assistant", "system", "developer", "calls"))
+        if role == "calls":
+            ids = [f"{rng.choice(('call', 'a' * 60))}_{rng.randrange(9)}" for _ in range(2)]
+            ids = list(dict.fromkeys(ids))
+            history.append(called(*ids, content=rng.choice(("Wait", "", None))))
+            history += [result(each, rng.choice(("42", "", None))) for each in ids]
+            continue
+        history.append({"role": role, "content": rng.choice(words)})
+        if rng.random() < 0.3:
+            member = rng.choice(("name", "refusal", "annotations", "audio"))
+            history[-1][member] = rng.choice((None, "x"))
+    return history
+
+
+@pytest.mark.parametrize("kind", sorted(HISTORY_RULES))
+def test_what_is_repaired_keeps_the_rules(kind: str) -> None:
+    repairs = 0
+    for seed in range(150):
+        found, told = relayed(kind, *any_history(Random(seed)))
+        assert relayed(kind, *found) == (found, []), (seed, told)
+        repairs += not is_untouched(kind, *any_history(Random(seed)))
+    assert repairs > 10
 
 
 @pytest.mark.parametrize("kind", sorted(HISTORY_RULES))
