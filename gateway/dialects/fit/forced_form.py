@@ -38,7 +38,6 @@ NAME = "give_answer"
 _OPEN_OBJECT: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
 _WORDS = "Give your whole answer by calling this tool once: its input is the answer."
 _JSON = " The input is one JSON object, with the members that the conversation asks for."
-_OFF = Reasoning(enabled=False)
 _OBJECTS = frozenset({"$ref", "allOf", "anyOf", "oneOf", "properties"})
 """Words of a schema without a type that may well say what an object is."""
 
@@ -179,7 +178,7 @@ def as_call(prompt: Prompt, grammar: Grammar, notes: Notes) -> tuple[Prompt, For
         tools=(*prompt.tools, tool),
         choice=ToolChoice("required") if alone else ToolChoice("named", (name,)),
         parallel=None,
-        reasoning=_OFF if grammar.forced == "quiet" else prompt.reasoning,
+        reasoning=_quiet(prompt.reasoning) if grammar.forced == "quiet" else prompt.reasoning,
     )
     return asked, FormCall(name, notes)
 
@@ -200,8 +199,22 @@ def _require_room(prompt: Prompt, form: Format, grammar: Grammar) -> None:
     may_call = prompt.tools and (choice is None or choice.mode != "none")
     if may_call or any(isinstance(tool, ServerTool) for tool in prompt.tools):
         raise _excluded(name, "tools")
-    if grammar.thinks and prompt.reasoning is not None and is_on(prompt.reasoning):
+    if grammar.thinks and _thinks(prompt):
         raise _excluded(name, "thinking")
+
+
+def _thinks(prompt: Prompt) -> bool:
+    """Tell whether thinking is asked for; in Messages an effort alone does not."""
+    reasoning = prompt.reasoning
+    if reasoning is None:
+        return False
+    if prompt.origin == "anthropic_messages":
+        reasoning = codec.replace(reasoning, effort="")
+    return is_on(reasoning)
+
+
+def _quiet(reasoning: Reasoning | None) -> Reasoning:
+    return codec.replace(reasoning or Reasoning(), enabled=False)
 
 
 def _excluded(name: str, beside: str) -> InputError:

@@ -18,6 +18,8 @@ _SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.9,
 _USUAL = "medium"
 _TOLD = frozenset({"display", "type"})
 _ORDER = ("minimal", "low", "medium", "high", "xhigh", "max")
+_NEEDS_THINKING, _MOST_WITHOUT = frozenset({"xhigh", "max"}), "high"
+"""Efforts that go with thinking alone, and the most that goes without, where a model thinks unasked."""
 _EFFORT_BY_BUDGET = ((4096, "low"), (16_384, "medium"))
 
 
@@ -38,7 +40,7 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     reasoning = _understood(prompt, notes)
     limit = _limit(prompt, facts, traits, notes)
     if reasoning is None:
-        return Plan(limit, None, "", thinks=False)
+        return Plan(limit, _silenced(prompt, traits), "", thinks=False)
     known = facts.max_output_tokens or traits.most_output
     if prompt.max_tokens is None and known is None and reasoning.budget:
         limit += reasoning.budget
@@ -46,11 +48,13 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
     if not _wanted(prompt, reasoning):
         if reasoning.effort not in {"", "none"} and not effort:
             notes.lost("field_unsupported", word(prompt.origin, "effort"))
-        off = _with_rest(_off(reasoning, traits, notes), prompt, reasoning, notes)
-        return Plan(limit, off, effort, thinks=False)
-    if prompt.tools and prompt.choice is not None and prompt.choice.mode in {"required", "named"}:
+        off = _off(reasoning, traits, notes) or _silenced(prompt, traits)
+        off = _with_rest(off, prompt, reasoning, notes)
+        return Plan(limit, off, _beside(off, effort, traits, notes), thinks=False)
+    if _is_forced(prompt):
         notes.lost("value_changed", "reasoning")
-        return Plan(limit, {"type": "disabled"} if traits.quiet else None, effort, thinks=False)
+        off = {"type": "disabled"} if traits.quiet else None
+        return Plan(limit, off, _beside(off, effort, traits, notes), thinks=False)
     if reasoning.effort and reasoning.budget is not None and not traits.efforts:
         notes.lost("field_unsupported", word(prompt.origin, "effort"))
     thinking = _thinking(reasoning, limit, traits, notes)
@@ -58,6 +62,24 @@ def plan_thinking(prompt: Prompt, facts: Facts, traits: Traits, notes: Notes) ->
         effort = effort or _effort_of(reasoning, notes)
     thinking = _with_rest(thinking, prompt, reasoning, notes)
     return Plan(limit, thinking, effort, thinks=thinking is not None)
+
+
+def _is_forced(prompt: Prompt) -> bool:
+    choice = prompt.choice
+    return bool(prompt.tools) and choice is not None and choice.mode in {"required", "named"}
+
+
+def _silenced(prompt: Prompt, traits: Traits) -> dict[str, Any] | None:
+    """Return that thinking is off, for a forced call of a model that thinks unasked: it would be refused."""
+    return {"type": "disabled"} if _is_forced(prompt) and traits.forced == "quiet" else None
+
+
+def _beside(off: dict[str, Any] | None, effort: str, traits: Traits, notes: Notes) -> str:
+    """Return the effort that a model takes which would think if it were not told not to."""
+    if off is None or not traits.thinks or effort not in _NEEDS_THINKING:
+        return effort
+    notes.lost("value_changed", "reasoning_effort")
+    return _MOST_WITHOUT
 
 
 def _with_rest(

@@ -209,6 +209,20 @@ def test_what_cannot_be_had_is_refused(target: str, facts: Facts, schema: Json |
         written("openai_chat", target, facts, fields, Notes())
 
 
+def test_an_effort_of_messages_is_no_thinking() -> None:
+    form = FORMS["anthropic_messages"](SCHEMA)
+    form["output_config"]["effort"] = "low"
+    fields = asked("anthropic_messages", form)
+    body = body_of(
+        written(
+            "anthropic_messages", "bedrock_anthropic", OLD["bedrock_anthropic"], fields, Notes()
+        )
+    )
+
+    assert body["output_config"] == {"effort": "low"}
+    assert tool_of("bedrock_anthropic", body) == (SCHEMA, {"type": "any"})
+
+
 def test_a_model_that_thinks_unasked_is_told_not_to() -> None:
     facts = Facts("anthropic", "claude-sonnet-5")
     fields = asked("openai_chat", FORMS["openai_chat"](None))

@@ -146,6 +146,21 @@ def test_a_summary_is_asked_for_where_the_family_can_leave_it_out() -> None:
 
 
 @pytest.mark.bug("B103")
+def test_a_forced_call_of_a_model_that_thinks_unasked_switches_that_off() -> None:
+    forced: Json = {"tools": (Tool("f"),), "choice": ToolChoice("required")}
+    off = {"type": "disabled"}
+    for reasoning in (None, Reasoning(summary="auto")):
+        body, warnings = write(reasoning, "claude-sonnet-5", **forced)
+        assert (body["thinking"], warnings) == (off, [])
+    asked = Reasoning(effort="max")
+    body, warnings = write(asked, "claude-opus-5", origin="anthropic_messages", **forced)
+    assert (body["thinking"], body["output_config"]) == (off, {"effort": "high"})
+    assert [text.partition(":")[0] for text in warnings] == ["reasoning_effort"]
+    for model in (BUDGET, ADAPTIVE, ALWAYS):
+        assert write(None, model, **forced)[0]["thinking"] is None
+    assert write(None, "claude-sonnet-5", tools=(Tool("f"),))[0]["thinking"] is None
+
+
 def test_a_forced_call_goes_before_thinking() -> None:
     body, warnings = write(
         Reasoning(effort="high"), BUDGET, tools=(Tool("f"),), choice=ToolChoice("required")
