@@ -188,6 +188,8 @@ MANNERS: Mapping[str, Manner] = {
             system="leading",
             empty_text=False,
             prefill=False,
+            forms=frozenset({"text", "schema"}),
+            forced="never",
         ),
     ),
     "gemini_compatible": Manner(

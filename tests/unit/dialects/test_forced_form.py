@@ -201,6 +201,7 @@ def test_tools_that_must_not_be_called_are_no_hindrance() -> None:
         ("bedrock_anthropic", Facts("bedrock", "anthropic.claude-fable-5"), SCHEMA),
         ("anthropic_messages", Facts("anthropic", "claude-mythos-5"), None),
         ("anthropic_messages", OLD["anthropic_messages"], {"type": "array"}),
+        ("openai_chat", Facts("perplexity", "sonar"), None),
     ],
 )
 def test_what_cannot_be_had_is_refused(target: str, facts: Facts, schema: Json | None) -> None:
