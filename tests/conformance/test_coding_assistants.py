@@ -177,6 +177,13 @@ def test_codex_works_with_every_provider(stage: Stage, task: Task) -> None:
     sent = sent_of(stage)
     assert len(sent) == 2
     check_history(task, sent[1])
+    if task.call.kind != "responses":
+        offered = json.dumps(sent[0])
+        assert '"mcp__docs__find"' in offered
+        assert '"tool_search"' in offered
+        told = first.headers.get("x-gateway-warnings", "")
+        assert "namespace" not in told
+        assert "tool_search" not in told
     if task.call.provider == "openai" and task.call.kind == "responses":
         for one, body in zip(sent, [asking, again], strict=True):
             assert {**one, "model": ""} == {**body, "model": ""}

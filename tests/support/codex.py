@@ -51,6 +51,27 @@ CODEX: Json = {
     "prompt_cache_key": "0199-thread",
     "text": {"verbosity": "low"},
 }
+DOCS: Json = {
+    "type": "namespace",
+    "name": "mcp__docs",
+    "description": "Documents of the team",
+    "tools": [
+        {
+            "type": "function",
+            "name": "find",
+            "description": "Finds a document",
+            "strict": False,
+            "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+        }
+    ],
+}
+"""What a server of tools offers."""
+SEARCH: Json = {
+    "type": "tool_search",
+    "execution": "client",
+    "description": "Finds tools that are not offered yet",
+    "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
+}
 HEADERS = {
     "originator": "codex_cli_rs",
     "user-agent": "codex_cli_rs/0.98.0 (Linux; x86_64)",
@@ -78,7 +99,7 @@ def request(model: str, called: list[str]) -> Json:
         **CODEX,
         "model": model,
         "input": [CODEX["input"][0], {"type": "message", "role": "user", "content": [said]}],
-        "tools": [*CODEX["tools"], {"type": "local_shell"}, *own],
+        "tools": [*CODEX["tools"], {"type": "local_shell"}, DOCS, SEARCH, *own],
     }
 
 
