@@ -47,6 +47,9 @@ _JSON_TEXTS = frozenset({"arguments", "partial_json"})
 _SPEECH = frozenset(
     {"text", "content", "input", "thinking", "refusal", "reasoning_content", "reasoning"}
 )
+_SAID = frozenset({"content", "text"})
+"""Where most of what is said stands: no thoughts, no files."""
+_SPEAKERS = frozenset({"user", "assistant", "system", "tool"})
 _ROLES = {
     "system": "system",
     "instructions": "system",
@@ -233,10 +236,16 @@ class _Walk:
                 self._tree.unread = True
             elif kind is list:
                 items = cast("list[Any]", value)
+                deeper = depth + 1
                 for place, item in enumerate(items):
                     if key == "choices":
                         self._group = place
-                    self.go(items, place, item, role, free=free, depth=depth + 1)
+                    if type(item) is dict and deeper < _DEEPEST:
+                        inner = cast("dict[str, Any]", item)
+                        self._go_inside(place, inner, role, free=free, depth=deeper + 1)
+                    else:
+                        value = cast("object", item)
+                        self.go(items, place, value, role, free=free, depth=deeper)
             else:
                 part = cast("dict[str, Any]", value)
                 self._go_inside(key, part, role, free=free, depth=depth + 1)
@@ -260,7 +269,12 @@ class _Walk:
                     role = _TYPES.get(kind, role)
         for name, item in part.items():
             if type(item) is str:
-                self._take(part, name, item, role, free=free, depth=depth)
+                if free or item[:1] in "dD":
+                    self._take(part, name, item, role, free=free, depth=depth)
+                elif name in _SAID:  # the same as below, for most of all texts
+                    tree.leaves.append(Leaf(part, name, item, role, False, True, self._group))
+                elif name != "role" or item not in _SPEAKERS:
+                    self._take(part, name, item, role, free=free, depth=depth)
             elif type(item) is dict or type(item) is list:
                 self.go(part, name, cast("object", item), role, free=free, depth=depth)
             elif free and type(item) is int and item > _SMALL:

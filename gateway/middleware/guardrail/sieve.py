@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from gateway.dialects.leaves import Leaf
@@ -36,13 +36,7 @@ def parts_of(leaves: Sequence[Leaf]) -> list[Part]:
     found: list[Part] = []
     before: Leaf | None = None
     for leaf in leaves:
-        if (
-            leaf.spoken
-            and before is not None
-            and before.spoken
-            and before.role == leaf.role
-            and before.group == leaf.group
-        ):
+        if before is not None and _is_read_on(before, leaf):
             found[-1].leaves.append(leaf)
             found[-1].text += leaf.text
         else:
@@ -51,10 +45,14 @@ def parts_of(leaves: Sequence[Leaf]) -> list[Part]:
     return found
 
 
+def _is_read_on(before: Leaf, leaf: Leaf) -> bool:
+    return leaf.spoken and before.spoken and before.role == leaf.role and before.group == leaf.group
+
+
 class Battery:
     """The checks of one phase, with what tells which of them may find anything."""
 
-    __slots__ = ("_any", "_readings", "_rows", "armed", "local", "remote")
+    __slots__ = ("_any", "_is_told", "_readings", "_rows", "armed", "local", "remote")
 
     def __init__(self, armed: Sequence[Armed] = ()) -> None:
         self.armed = tuple(armed)
@@ -65,6 +63,7 @@ class Battery:
         self._readings: tuple[Callable[[str], str], ...] = tuple(dict.fromkeys(readings))
         told = [each for each, trigger in self._rows if trigger is not None]
         self._any = _trigger(told) if told else None
+        self._is_told = len(told) == len(self.armed)
 
     def beside(self, more: Sequence[Armed]) -> "Battery":
         """Return these with more checks behind them, which look at everything."""
@@ -80,6 +79,29 @@ class Battery:
 
     def __bool__(self) -> bool:
         return bool(self.armed)
+
+    def finds_nothing(self, leaves: Sequence[Leaf]) -> bool:
+        """Tell in one search that no check can find anything in texts; False where it takes more to know."""
+        if self._any is None or not self._is_told:
+            return False
+        texts = [leaf.text for leaf in leaves]
+        run: list[str] = []
+        for before, leaf in pairwise(leaves):
+            if _is_read_on(before, leaf):
+                run = run or [before.text]
+                run.append(leaf.text)
+            elif run:
+                texts.append("".join(run))
+                run = []
+        if run:
+            texts.append("".join(run))
+        joined = _APART.decode().join(texts)
+        if self._any.find(joined.encode()) >= 0:
+            return False
+        if joined.isascii():
+            return True
+        read = {way(joined) for way in self._readings} - {joined}
+        return not any(self._any.find(each.encode()) >= 0 for each in read)
 
     def looks(self, parts: Sequence[Part]) -> Iterator[tuple[Armed, Sequence[Part]]]:
         """Yield local checks in their order, each with the texts that it has to look at."""

@@ -71,6 +71,8 @@ async def judge(
 ) -> Verdict:
     """Look at all texts with all checks; with `write` what is to be redacted is changed in its leaves."""
     verdict = Verdict()
+    if checks.finds_nothing(leaves):
+        return verdict
     parts = parts_of(leaves)
     for armed, suspects in checks.looks(parts):
         _look(armed, suspects, about, verdict, masks)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from gateway.middleware.base import Build, OptionError
 from gateway.middleware.guardrail.check import About, CheckFailed, CheckOptions, Finding
 from gateway.middleware.guardrail.checks.begun import Begun, begun_of
 from gateway.middleware.guardrail.checks.local import LocalCheck
-from gateway.middleware.guardrail.checks.pii_numbers import NUMBERS
+from gateway.middleware.guardrail.checks.pii_numbers import NUMBERS, Recogniser
 from gateway.middleware.guardrail.checks.presidio import Presidio
 from gateway.middleware.guardrail.checks.secrets import (
     TRIGGER,
@@ -30,8 +30,18 @@ _EMAIL_LIVE = rf"{_LETTERS}]{{1,64}}@(?:{_LETTERS}.]{{1,63}}\.){{1,8}}{_LETTERS}
 ENTITIES = ("email", *NUMBERS, "key")
 _REACH = 320
 _AROUND = 48
+_MANY = 4
+"""Among more places than these it is quicker to know first which numbers there may be."""
 _SHORT = 2
 _DIGIT = re.compile(r"\d")
+
+
+class _Number(NamedTuple):
+    """A number that is looked for, and what tells fast that there is none."""
+
+    name: str
+    own: Recogniser
+    quick: Pattern
 
 
 class PiiOptions(CheckOptions):
@@ -66,18 +76,22 @@ class Pii(LocalCheck):
             message = f"{unknown[0]} is not known; known are: {', '.join(ENTITIES)}"
             raise OptionError(message, "entities")
         self._email = "email" in wanted
-        self._numbers = [(name, each) for name, each in NUMBERS.items() if name in wanted]
+        self._numbers = [
+            _Number(name, each, compile_pattern(each.trigger))
+            for name, each in NUMBERS.items()
+            if name in wanted
+        ]
         self._keys = (
             Secrets(SecretsOptions(kind="secrets", label="key"), build) if "key" in wanted else None
         )
-        triggers = [each.trigger for _, each in self._numbers]
+        triggers = [each.trigger for _, each, _ in self._numbers]
         self._candidates = compile_pattern("|".join(triggers)) if triggers else None
         self.triggers = (
             *triggers,
             *([_EMAIL_TRIGGER] if self._email else []),
             *([TRIGGER] if self._keys is not None else []),
         )
-        live = [each.live for _, each in self._numbers]
+        live = [each.live for _, each, _ in self._numbers]
         self._live_number = begun_of(live, ignore_case=True) if live else None
         self._live_email = begun_of([_EMAIL_LIVE]) if self._email else None
 
@@ -100,29 +114,18 @@ class Pii(LocalCheck):
 
     def _among(self, text: str, candidates: Pattern) -> Iterator[Finding]:
         """Look closer where a number may stand; places that touch are one."""
-        start = end = -1
+        regions: list[tuple[int, int]] = []
         for match in candidates.finditer(text):
-            if match.start() > end:
-                if end >= 0:
-                    yield from self._near(text, start, end)
-                start = max(0, match.start() - 4)
-            end = match.end() + _AROUND
-        if end >= 0:
-            yield from self._near(text, start, end)
-
-    def _near(self, text: str, start: int, end: int) -> Iterator[Finding]:
-        taken: list[tuple[int, int]] = []
-        for name, (form, check, _, _, blanks) in self._numbers:
-            for match in form.finditer(text, start, min(end, len(text))):
-                at, to = match.span()
-                if any(at < last and to > first for first, last in taken):
-                    continue
-                said = match[0].upper()
-                for blank in blanks:
-                    said = said.replace(blank, "")
-                if check(said):
-                    taken.append((at, to))
-                    yield Finding(name, at, to)
+            end = min(match.end() + _AROUND, len(text))
+            if regions and match.start() <= regions[-1][1]:
+                regions[-1] = (regions[-1][0], end)
+            else:
+                regions.append((max(0, match.start() - 4), end))
+        numbers = self._numbers
+        if len(regions) > _MANY:
+            numbers = [each for each in numbers if each.quick.search(text) is not None]
+        for start, end in regions:
+            yield from _near(numbers, text, start, end)
 
     def open_from(self, text: str) -> int:
         """Return where an address, a number or a key may have begun."""
@@ -132,6 +135,22 @@ class Pii(LocalCheck):
             number_at = _before_groups(text, number_at)
         at = min(at, number_at)
         return min(at, self._keys.open_from(text)) if self._keys is not None else at
+
+
+def _near(numbers: Sequence[_Number], text: str, start: int, end: int) -> Iterator[Finding]:
+    """Find the numbers between two places; what is found first keeps its place."""
+    taken: list[tuple[int, int]] = []
+    for name, (form, check, _, _, blanks), _ in numbers:
+        for match in form.finditer(text, start, end):
+            at, to = match.span()
+            if any(at < last and to > first for first, last in taken):
+                continue
+            said = match[0].upper()
+            for blank in blanks:
+                said = said.replace(blank, "")
+            if check(said):
+                taken.append((at, to))
+                yield Finding(name, at, to)
 
 
 def _begun_at(live: Begun | None, text: str) -> int:
