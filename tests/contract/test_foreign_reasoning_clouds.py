@@ -11,59 +11,19 @@ import pytest
 from tests.support.scripted_upstream import Peer, Request, ok, upstream
 from tests.support.sealed_turns import CLIENTS, OTHER, SEAL, SEALINGS, second_request
 from tests.support.serving import KEY, Serving, serving
+from tests.support.streams_of_all import ANSWERS
 
 Json = dict[str, Any]
-CONVERSED = {
-    "output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}},
-    "stopReason": "end_turn",
-    "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
+ENDS = {
+    b"/converse": "bedrock_converse",
+    b"/invoke": "anthropic_messages",
+    b":rawPredict": "anthropic_messages",
+    b":generateContent": "gemini",
+    b"/messages": "anthropic_messages",
+    b"/chat/completions": "openai_chat",
+    b"/responses": "openai_responses",
 }
-MESSAGE = {
-    "id": "m",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [{"type": "text", "text": "Hi"}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}
-GENERATED = {
-    "candidates": [
-        {"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
-    ],
-    "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-}
-COMPLETED = {
-    "id": "c",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
-    ],
-    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-}
-TEXT: Json = {"type": "output_text", "text": "Hi", "annotations": []}
-RESPONSE = {
-    "id": "r",
-    "object": "response",
-    "created_at": 1,
-    "model": "m",
-    "status": "completed",
-    "output": [{"type": "message", "id": "m", "role": "assistant", "content": [TEXT]}],
-    "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
-}
-ANSWERS = {
-    b"/converse": CONVERSED,
-    b"/invoke": MESSAGE,
-    b":rawPredict": MESSAGE,
-    b":generateContent": GENERATED,
-    b"/messages": MESSAGE,
-    b"/chat/completions": COMPLETED,
-    b"/responses": RESPONSE,
-}
-"""By the ends of addresses."""
+"""Formats by the ends of addresses."""
 FAILED = b"HTTP/1.1 529 Busy\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 AT: dict[str, tuple[str, str, str]] = {
     "claude on bedrock": ("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic"),
@@ -91,7 +51,7 @@ async def in_turn(folder: Path, *names: str) -> AsyncGenerator[tuple[Serving, li
         while True:
             request = await peer.request()
             asked.append(request)
-            said = next(body for end, body in ANSWERS.items() if request.target.endswith(end))
+            said = next(ANSWERS[name] for end, name in ENDS.items() if request.target.endswith(end))
             last = len(asked) == len(names)
             await peer.send(ok(json.dumps(said).encode()) if last else FAILED)
 

@@ -111,6 +111,61 @@ STREAMS: Mapping[str, bytes] = {
     + framed("metadata", {"usage": {"inputTokens": 1, "outputTokens": 1}}),
 }
 """By the name of the format."""
+ANSWERS: Mapping[str, Json] = {
+    "bedrock_converse": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
+    },
+    "anthropic_messages": {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "Hi"}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    },
+    "gemini": {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
+        ],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+    },
+    "openai_chat": {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    },
+    "openai_responses": {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "output": [{"type": "message", "id": "m", "role": "assistant", "content": [_TEXT]}],
+        "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+    },
+    "cohere_v2": {
+        "id": "x",
+        "finish_reason": "COMPLETE",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "Hi"}]},
+        "usage": {"tokens": {"input_tokens": 1, "output_tokens": 1}},
+    },
+    "ollama": {
+        "model": "m",
+        "message": {"role": "assistant", "content": "Hi"},
+        "done": True,
+        "done_reason": "stop",
+    },
+}
+"""The same answer whole, by the name of the format."""
 PAGES: Mapping[str, bytes] = {
     "page": b"<!DOCTYPE html>\n<html>\n\n<body>Sign in</body>\n\n</html>\n",
     "words": b"Service is up\n",
@@ -120,5 +175,9 @@ PAGES: Mapping[str, bytes] = {
     "an event of words": b"data: hello\n\ndata: [DONE]\n\n",
 }
 """Bodies that come under a stream's name and are none."""
-SAME = {"vertex": "gemini", "vertex_anthropic": "anthropic_messages"}
-"""Formats whose streams are those of another."""
+SAME = {
+    "bedrock_anthropic": "anthropic_messages",
+    "vertex": "gemini",
+    "vertex_anthropic": "anthropic_messages",
+}
+"""Formats whose answers are those of another."""

@@ -1,5 +1,8 @@
 """A stream that is of another format than its provider's is refused before anything of it goes out (K02)."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from gateway.core import codec
@@ -9,7 +12,7 @@ from gateway.dialects.losses import Notes
 from gateway.dialects.registry import CALLERS, DIALECTS, TARGETS
 from gateway.dialects.sides import Told
 from gateway.dialects.translation import Translation
-from tests.support.streams_of_all import PAGES, SAME, STREAMS
+from tests.support.streams_of_all import ANSWERS, PAGES, SAME, STREAMS
 
 RULES = StreamRules(hide_usage=False, done_required=True)
 ENDPOINTS = {
@@ -86,3 +89,25 @@ def test_an_endless_stream_of_another_format_is_given_up(name: str) -> None:
 @pytest.mark.parametrize("cut", [b"", b"d", b"event: mess", b": hello\n\n", b"id: 1\nretry: 5\n\n"])
 def test_what_may_yet_be_a_stream_was_cut(name: str, cut: bytes) -> None:
     assert outcome(relayed(name), cut, len(cut) or 1) == ("upstream_truncated", b"")
+
+
+def read(reading: Callable[[], object]) -> str:
+    """Return the code of the error that reading ends with, "" for none."""
+    try:
+        reading()
+    except UpstreamError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize("kind", [*ANSWERS, "other", "empty"])
+def test_a_whole_answer_of_another_format_is_none(kind: str) -> None:
+    said = ANSWERS.get(kind, {"status": "ok"} if kind == "other" else {})
+    body = codec.encode(said)
+
+    for name, dialect in DIALECTS.items():
+        code = "" if kind == name else "upstream_invalid_response"
+        assert read(partial(dialect.read_answer, ENDPOINTS[name], body)) == code, name
+    for name, target in TARGETS.items():
+        code = "" if kind == SAME.get(name, name) else "upstream_invalid_response"
+        assert read(partial(target.read_whole, body)) == code, name
