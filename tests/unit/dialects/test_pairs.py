@@ -187,8 +187,14 @@ def with_own_form(read: Prompt, asked: Prompt) -> Prompt:
     assert form is not None
     assert form.kind == "json" or made.parameters == form.schema
     tools = tuple(tool for tool in read.tools if tool is not made)
+    off = read.reasoning is not None and read.reasoning.enabled is False
     return codec.replace(
-        read, format=form, tools=tools, choice=asked.choice, parallel=asked.parallel
+        read,
+        format=form,
+        tools=tools,
+        choice=asked.choice,
+        parallel=asked.parallel,
+        reasoning=asked.reasoning if off else read.reasoning,
     )
 
 
