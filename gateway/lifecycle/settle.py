@@ -5,10 +5,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from gateway.core import clock
-from gateway.core.counting import Counters, Expired, Hold, answers_at_once
+from gateway.core.counting import Counters, Ended, Expired, Hold, answers_at_once
 from gateway.core.errors import StoreError
 from gateway.core.lease import MICRO, TOKENS, read_note, used_of
 from gateway.core.ledger import LEASE_EXPIRED, Ledger, LedgerRow
@@ -113,13 +113,6 @@ class LedgerWriter:
         return await _within(self._none.wait(), within_s)
 
 
-class _Ended(NamedTuple):
-    tenant: str
-    run_id: str
-    holds: Sequence[Hold]
-    actual: tuple[int, ...]
-
-
 class Settler:
     """Ends reservations: at once when their run is over, and those of processes that died (A5).
 
@@ -141,7 +134,7 @@ class Settler:
         self._failing = False
         self._tenants: set[str] = set()
         self._running: dict[str, set[str]] = {}
-        self._waiting: deque[_Ended] = deque()
+        self._waiting: deque[Ended] = deque()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -189,7 +182,7 @@ class Settler:
         if not self._waiting:
             self._some.set()
             self._none.clear()
-        self._waiting.append(_Ended(tenant, run_id, holds, tuple(actual)))
+        self._waiting.append(Ended(tenant, run_id, holds, tuple(actual)))
 
     async def run(self) -> None:
         """Settle until cancelled."""
@@ -218,23 +211,17 @@ class Settler:
         self._none.set()
         return True
 
-    async def _settle_batch(self, batch: Sequence[_Ended]) -> Sequence[bool]:
-        if len(batch) == 1:
-            return [await self._settle_one(batch[0])]
-        return await asyncio.gather(*map(self._settle_one, batch))
-
-    async def _settle_one(self, ended: _Ended) -> bool:
-        try:
-            await self._counters.settle(*ended)
-        except StoreError as error:
-            if not self._failing:
-                self._failing = True
-                _log.warning("runs are not settled while the store is down: %s", error.detail)
-            return False
-        if self._failing:
+    async def _settle_batch(self, batch: Sequence[Ended]) -> Sequence[bool]:
+        """Settle runs together; returns which of them the store took."""
+        errors = await self._counters.settle_all(batch)
+        failure = next((error for error in errors if error is not None), None)
+        if failure is not None and not self._failing:
+            self._failing = True
+            _log.warning("runs are not settled while the store is down: %s", failure.detail)
+        elif failure is None and self._failing:
             self._failing = False
             _log.info("the store takes settlements again; %d wait", len(self._waiting))
-        return True
+        return [error is None for error in errors]
 
     async def renew(self) -> None:
         """Renew the leases of what runs, every third of a lease, until cancelled."""

@@ -3,11 +3,10 @@
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from gateway.core import clock
-from gateway.core.counting import Expired, Hold, Holds, Note, Verdict, Window
+from gateway.core.counting import Ended, Expired, Hold, Holds, Note, Verdict, Window
 from gateway.core.errors import StoreError
 from gateway.stores.bounds import (
     KEPT_EMPTY_MS,
@@ -17,14 +16,13 @@ from gateway.stores.bounds import (
     MAX_AMOUNT,
     check_amounts,
 )
+from gateway.stores.tallies import Reservation, Tallies, Tally, Tenant
 
 _MS: Final = 1000
 _MOST_SETTLED: Final = 200_000
 """Ids that are remembered at most: nobody repeats a settlement that was answered in this very process."""
 _ALWAYS: Final = 1 << 62
 """Later than any time."""
-_FULL: Final = 1 << 80
-"""More than any sum."""
 
 
 _Key = tuple[str, str, Window]
@@ -34,87 +32,6 @@ class _Id(NamedTuple):
     tenant: str
     key: str
     window: Window
-
-
-@dataclass(slots=True)
-class _Counter:
-    """`used` is spent plus held. `lifted_ms`: up to which memory the ledger's sum is in it; -1: it is not.
-
-    One that was let go is full and holds less than nothing: whoever still knows it looks for another in its place.
-    """
-
-    used: int = 0
-    held: int = 0
-    lifted_ms: int = -1
-    touched_ms: int = 0
-
-    @property
-    def spent(self) -> int:
-        return self.used - self.held
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.used and self.lifted_ms < 0
-
-    def let_go(self) -> None:
-        self.used, self.held = _FULL, -1
-
-
-@dataclass(slots=True)
-class _Reservation:
-    holds: Sequence[Hold]
-    amounts: Sequence[int]
-    lease_ms: int
-    note: Note
-
-
-@dataclass(slots=True)
-class _Tenant:
-    since_ms: int
-    reservations: dict[str, _Reservation] = field(default_factory=dict[str, _Reservation])
-    settled: set[str] = field(default_factory=set[str])
-
-
-@dataclass(slots=True)
-class _Found:
-    """What is known of holds that are asked for again and again: their counters, all different, lifted if need be.
-
-    It counts from `start_ms` to `end_ms` while there is room below `limits`, and none of them was let go. `endless`
-    are those whose last use is noted.
-    """
-
-    own: _Tenant
-    counters: tuple[_Counter, ...]
-    limits: tuple[int, ...]
-    start_ms: int
-    end_ms: int
-    endless: tuple[_Counter, ...]
-
-    def take(self, amounts: Sequence[int], now_ms: int) -> tuple[int, ...] | None:
-        """Hold amounts and return what is used of each; None, and nothing done, where one does not fit."""
-        used: list[int] = []
-        for counter, limit, amount in zip(self.counters, self.limits, amounts, strict=True):
-            total = counter.used + amount
-            if total > limit or amount < 0:
-                return None
-            used.append(total)
-        for counter, amount, total in zip(self.counters, amounts, used, strict=True):
-            counter.used = total
-            counter.held += amount
-        for counter in self.endless:
-            counter.touched_ms = now_ms
-        return tuple(used)
-
-    def give(self, held: Sequence[int], actual: Sequence[int]) -> bool:
-        """Count what was used in the place of what was held; False, and nothing done, where anything is wrong."""
-        counters = self.counters
-        for counter, amount in zip(counters, held, strict=True):
-            if counter.held < amount:
-                return False
-        for counter, amount, spent in zip(counters, held, actual, strict=True):
-            counter.held -= amount
-            counter.used += spent - amount
-        return True
 
 
 class MemoryCounters:
@@ -132,8 +49,8 @@ class MemoryCounters:
     ) -> None:
         self._wall = wall
         self._elapsed = elapsed
-        self._tenants: dict[str, _Tenant] = {}
-        self._counters: dict[_Key, _Counter] = {}
+        self._tenants: dict[str, Tenant] = {}
+        self._counters: dict[_Key, Tally] = {}
         self._over: list[tuple[int, _Id]] = []
         self._forget: deque[tuple[int, set[str], str]] = deque()
         self._open = True
@@ -162,7 +79,7 @@ class MemoryCounters:
         """See `reserve`."""
         memo = holds.memo if type(holds) is Holds else None
         if memo is not None and memo[0] is self and amounts is not None and self._open:
-            found: _Found = memo[1]  # type: ignore[assignment]
+            found: Tallies = memo[1]  # type: ignore[assignment]
             own, now_ms = found.own, int(self._wall() * _MS)
             if (
                 found.start_ms <= now_ms < found.end_ms
@@ -172,7 +89,7 @@ class MemoryCounters:
                 and (used := found.take(amounts, now_ms)) is not None
             ):
                 lease_ms = int((self._elapsed() + lease_s) * _MS)
-                own.reservations[run_id] = _Reservation(holds, amounts, lease_ms, note)
+                own.reservations[run_id] = Reservation(holds, amounts, lease_ms, note)
                 return Verdict(-1, used, now_ms)
         own, now_ms = self._enter(tenant)
         if run_id in own.reservations or run_id in own.settled:
@@ -186,12 +103,12 @@ class MemoryCounters:
             else:
                 holds = [hold if hold.base is None else hold._replace(base=None) for hold in holds]
             lease_ms = self._lease_ms(lease_s)
-            own.reservations[run_id] = _Reservation(holds, amounts, lease_ms, note)
+            own.reservations[run_id] = Reservation(holds, amounts, lease_ms, note)
         return verdict
 
     def _reserve(
         self,
-        own: _Tenant,
+        own: Tenant,
         tenant: str,
         holds: Sequence[Hold],
         amounts: Sequence[int],
@@ -212,13 +129,13 @@ class MemoryCounters:
         self._hold(tenant, holds, amounts, now_ms)
         return self._verdict(tenant, holds, now_ms)
 
-    def _remember(self, own: _Tenant, tenant: str, holds: Holds) -> None:
+    def _remember(self, own: Tenant, tenant: str, holds: Holds) -> None:
         """Keep the counters of holds that were just reserved, so that they are looked up once."""
         counters = [self._counters[tenant, hold.key, hold.window] for hold in holds]
         if not counters or len(set(map(id, counters))) < len(counters):
             return
         windows = [hold.window for hold in holds if hold.window.end]
-        found = _Found(
+        found = Tallies(
             own,
             tuple(counters),
             tuple([MAX_AMOUNT if hold.limit is None else hold.limit for hold in holds]),
@@ -269,7 +186,7 @@ class MemoryCounters:
             and memo[0] is self
             and self._open
         ):
-            found: _Found = memo[1]  # type: ignore[assignment]
+            found: Tallies = memo[1]  # type: ignore[assignment]
             if found.give(kept.amounts, actual):
                 self._settled(found.own, run_id)
                 return True
@@ -279,7 +196,7 @@ class MemoryCounters:
         self,
         tenant: str,
         run_id: str,
-        kept: _Reservation | None,
+        kept: Reservation | None,
         holds: Sequence[Hold],
         actual: Sequence[int],
     ) -> bool:
@@ -297,13 +214,25 @@ class MemoryCounters:
             self._touch(tenant, hold, now_ms).used += amount
         return True
 
-    def _settled(self, own: _Tenant, run_id: str) -> None:
+    def _settled(self, own: Tenant, run_id: str) -> None:
         """Remember that a run was settled, and forget what was long ago."""
         own.settled.add(run_id)
         forget, now_ms = self._forget, int(self._elapsed() * _MS)
         forget.append((now_ms + KEPT_SETTLED_MS, own.settled, run_id))
         if forget[0][0] <= now_ms or len(forget) > _MOST_SETTLED:
             self._prune_settled(now_ms)
+
+    async def settle_all(self, ended: Sequence[Ended]) -> Sequence[StoreError | None]:
+        """Settle several runs; returns what each failed with."""
+        found: list[StoreError | None] = []
+        for each in ended:
+            try:
+                await self.settle(*each)
+            except StoreError as error:
+                found.append(error)
+            else:
+                found.append(None)
+        return found
 
     async def renew(self, tenant: str, run_ids: Sequence[str], lease_s: float) -> None:
         """Extend the leases of reservations that still run."""
@@ -333,7 +262,7 @@ class MemoryCounters:
         """Refuse further calls."""
         self._open = False
 
-    def _enter(self, tenant: str) -> tuple[_Tenant, int]:
+    def _enter(self, tenant: str) -> tuple[Tenant, int]:
         if not self._open:
             raise StoreError("state_unavailable", detail="the counters are closed")
         now_ms = int(self._wall() * _MS)
@@ -343,7 +272,7 @@ class MemoryCounters:
             self._prune_settled(int(self._elapsed() * _MS))
         own = self._tenants.get(tenant)
         if own is None:
-            own = self._tenants[tenant] = _Tenant(now_ms)
+            own = self._tenants[tenant] = Tenant(now_ms)
         return own, now_ms
 
     def _prune(self, now_ms: int) -> None:
@@ -363,12 +292,12 @@ class MemoryCounters:
             _, settled, run_id = forget.popleft()
             settled.discard(run_id)
 
-    def _touch(self, tenant: str, hold: Hold, now_ms: int) -> _Counter:
+    def _touch(self, tenant: str, hold: Hold, now_ms: int) -> Tally:
         # A plain tuple finds what a named one named, and is made in a fraction of the time.
         counter = self._counters.get((tenant, hold.key, hold.window))
         if counter is None:
             name = _Id(tenant, hold.key, hold.window)
-            counter = self._counters[name] = _Counter()
+            counter = self._counters[name] = Tally()
             over_ms = hold.window.end * _MS + KEPT_OVER_MS
             if not hold.window.end:
                 over_ms = now_ms + KEPT_EMPTY_MS
@@ -380,13 +309,13 @@ class MemoryCounters:
         counter = self._counters.get((tenant, hold.key, hold.window))
         return counter.used if counter is not None else 0
 
-    def _lacks(self, own: _Tenant, tenant: str, hold: Hold) -> bool:
+    def _lacks(self, own: Tenant, tenant: str, hold: Hold) -> bool:
         if not hold.lifted or hold.base is not None or hold.window.start * _MS >= own.since_ms:
             return False
         counter = self._counters.get((tenant, hold.key, hold.window))
         return counter is None or counter.lifted_ms != own.since_ms
 
-    def _lift(self, own: _Tenant, tenant: str, hold: Hold, now_ms: int) -> None:
+    def _lift(self, own: Tenant, tenant: str, hold: Hold, now_ms: int) -> None:
         if hold.lifted and hold.base is not None:
             counter = self._touch(tenant, hold, now_ms)
             counter.used += max(0, hold.base - counter.spent)
@@ -438,7 +367,7 @@ def _is_stale(window: Window, now_ms: int) -> bool:
     return window.end != 0 and not window.start * _MS <= now_ms < window.end * _MS
 
 
-def _expired(run_id: str, kept: _Reservation) -> Expired:
+def _expired(run_id: str, kept: Reservation) -> Expired:
     pairs = zip(kept.holds, kept.amounts, strict=True)
     note = kept.note() if callable(kept.note) else kept.note
     return Expired(run_id, tuple(hold._replace(amount=amount) for hold, amount in pairs), note)

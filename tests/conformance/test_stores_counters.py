@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.core.counting import Counters
+from gateway.core.counting import Counters, Ended, Holds
 from gateway.core.errors import StoreError
 from gateway.stores.registry import open_counters
 from tests.support.counting import LEASE_S, Opening, hold, run, take, used
@@ -239,6 +239,38 @@ class TestSettling:
         assert not await counters.settle(tenant, name, holds, [3])
         assert (await counters.reserve(tenant, name, holds, LEASE_S)).granted
         assert await used(counters, tenant, *holds) == [3]
+
+    @pytest.mark.bug("K15")
+    async def test_runs_of_several_tenants_are_settled_together_once(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        tenants = (tenant, f"{tenant}-2", tenant, f"{tenant}-2", tenant)
+        ended: list[Ended] = []
+        for each, owner in enumerate(tenants):
+            holds = Holds([hold(owner, "a", 2), *([hold(owner, "b", 3)] if each % 2 else [])])
+            name = await take(counters, owner, holds)
+            ended.append(Ended(owner, name, holds, tuple(range(each, each + len(holds)))))
+        await counters.settle(*ended[0])
+
+        assert list(await counters.settle_all(ended)) == [None] * len(ended)
+        assert list(await counters.settle_all([*reversed(ended)])) == [None] * len(ended)
+
+        assert list(await counters.settle_all([])) == []
+        assert await used(counters, tenant, hold(tenant, "a")) == [0 + 2 + 4]
+        other = f"{tenant}-2"
+        assert await used(counters, other, hold(other, "a"), hold(other, "b")) == [1 + 3, 2 + 4]
+        assert list(await counters.expired(tenant, 10)) == []
+
+    async def test_amounts_take_the_place_of_what_holds_say(
+        self, counters: Counters, tenant: str
+    ) -> None:
+        holds = Holds([hold(tenant, "a", limit=10), hold(tenant, "b", limit=10)])
+        for number, amounts in enumerate(((2, 3), (4, 5), (4, 2))):
+            verdict = await counters.reserve(tenant, f"{number}", holds, LEASE_S, b"", amounts)
+            assert verdict.refused == -1
+        verdict = await counters.reserve(tenant, "more", holds, LEASE_S, b"", (0, 1))
+
+        assert (verdict.refused, verdict.used) == (1, (10, 10))
 
     async def test_holds_of_nothing_are_settled(self, counters: Counters, tenant: str) -> None:
         holds = (hold(tenant, "a", 0), hold(tenant, "b", 0))

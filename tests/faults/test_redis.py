@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.core.counting import Ended, Holds
 from gateway.core.errors import StoreError
 from gateway.stores.redis.counters import RedisCounters
 from gateway.stores.registry import log_in_as
@@ -242,6 +243,25 @@ async def test_a_full_server_refuses_reservations_and_still_settles(server: Redi
 
         server.ask("CONFIG", "SET", "maxmemory", "0")
         assert (await counters.reserve("t", "other", [hold()], LEASE_S)).granted
+
+
+@pytest.mark.fault("RS-5")
+@pytest.mark.bug("K15")
+async def test_one_run_that_cannot_be_settled_keeps_out_no_others(server: RedisServer) -> None:
+    async with using(server.url, PATIENT) as client:
+        counters = RedisCounters(client)
+        ended: list[Ended] = []
+        for number in range(5):
+            holds = Holds([hold(f"c{number}")])
+            assert (await counters.reserve("t", f"run{number}", holds, LEASE_S)).granted
+            ended.append(Ended("t", f"run{number}", holds, (number,)))
+        server.ask("SET", f"{ended[2].holds[0].key}:0-0", "no counter")
+
+        errors = await counters.settle_all(ended)
+
+        assert [error is None for error in errors] == [True, True, False, True, True]
+        left = [holds for at, (_, _, holds, _) in enumerate(ended) if at != 2]
+        assert [await counters.used("t", each) for each in left] == [[0], [1], [3], [4]]
 
 
 @pytest.mark.fault("RS-6")

@@ -145,7 +145,7 @@ class Client:
 
     def command(self, key: str, *parts: Part, again: bool = True) -> Coroutine[Any, Any, Reply]:
         """Send a command to whichever server has `key`; `parts` is all of it, as in "GET", key."""
-        return self._call(key, parts, again=again)
+        return self.call(key, parts, again=again)
 
     def script(
         self,
@@ -165,9 +165,9 @@ class Client:
         server = ("",) if identified else ()
         parts: tuple[Part, ...] = ("EVALSHA", script.sha, len(keys), *keys, *server, *args)
         server_at = 3 + len(keys) if identified else 0
-        return self._call(keys[0], parts, server_at=server_at, again=again, script=script)
+        return self.call(keys[0], parts, server_at=server_at, again=again, script=script)
 
-    async def _call(
+    async def call(
         self,
         key: str,
         parts: tuple[Part, ...],
@@ -176,6 +176,10 @@ class Client:
         again: bool = True,
         script: Script | None = None,
     ) -> Reply:
+        """Send the parts of a command to whichever server has `key`; `script` is what it runs by name.
+
+        `server_at`: where among the parts the identity of the server is put, 0: nowhere.
+        """
         link = self._link
         if link is None:
             raise Refused("down", "the connection to redis is closed")

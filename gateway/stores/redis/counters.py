@@ -1,15 +1,18 @@
 """Counters in Redis: one script, one round trip for each call."""
 
+from asyncio import gather
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from struct import pack
-from typing import Any, Final, NamedTuple
+from struct import Struct, pack
+from typing import Any, Final, NamedTuple, cast
 
-from gateway.core.counting import Expired, Hold, Note, Verdict, Window
+from gateway.core.counting import Ended, Expired, Hold, Holds, Note, Verdict, Window
+from gateway.core.errors import StoreError
 from gateway.core.scope import Scope
 from gateway.stores.bounds import MAX_AMOUNT, check_amounts
 from gateway.stores.redis.client import Client
+from gateway.stores.redis.scripts import load
 from gateway.stores.redis.wire import Reply
 
 _MS: Final = 1000
@@ -18,6 +21,8 @@ _FIELDS: Final = 6
 _NO_LIMIT: Final = -(2**62)
 _NO_BASE: Final = -1
 _NOT_LIFTED: Final = -2
+_RESERVE: Final = load("reserve")
+_SETTLE: Final = load("settle")
 
 
 class _Keys(NamedTuple):
@@ -56,20 +61,31 @@ class RedisCounters:
         amounts: Sequence[int] | None = None,
     ) -> Verdict:
         """Reserve all or nothing; a second call with the same id returns the first one's success."""
-        if amounts is not None:
-            holds = [
-                hold._replace(amount=amount) for hold, amount in zip(holds, amounts, strict=True)
-            ]
-        note = note() if callable(note) else note
-        check_amounts([hold.amount for hold in holds])
-        scope = _scope(tenant)
-        counters = [_counter(hold) for hold in holds]
-        keys = (scope.since, scope.leases, scope.runs + run_id, *counters)
-        args = (run_id, int(lease_s * _MS), note, _packed(holds))
-        verdict = _verdict(await self._client.script("reserve", keys, args, identified=True))
+        if amounts is None:
+            amounts = [hold.amount for hold in holds]
+        check_amounts(amounts)
+        scope, known = _scope(tenant), self._known(holds)
+        counters = known.counters
+        parts = (
+            "EVALSHA", _RESERVE.sha, 3 + len(counters), scope.since, scope.leases, scope.runs + run_id, *counters,
+            "", run_id, int(lease_s * _MS), note() if callable(note) else note, known.holds, known.pack(*amounts),
+        )  # fmt: skip
+        reply = await self._client.call(
+            scope.since, parts, server_at=6 + len(counters), script=_RESERVE
+        )
+        verdict = _verdict(reply)
         if verdict.granted:
-            self._remember(run_id, tuple(counters))
+            self._remember(run_id, counters)
         return verdict
+
+    def _known(self, holds: Sequence[Hold]) -> "_Known":
+        """Return what is sent of holds; worked out once for those that runs share."""
+        if type(holds) is not Holds:
+            return _known_of(holds)
+        memo = holds.memo
+        if memo is None or memo[0] is not self:
+            memo = holds.memo = (self, _known_of(holds))
+        return cast("_Known", memo[1])
 
     async def extend(self, tenant: str, run_id: str, amounts: Sequence[int]) -> Verdict:
         """Raise the amounts of a reservation to these totals, all or nothing."""
@@ -85,16 +101,53 @@ class RedisCounters:
         self, tenant: str, run_id: str, holds: Sequence[Hold], actual: Sequence[int]
     ) -> bool:
         """Turn a reservation into what was really used; False when it had been settled before."""
-        check_amounts(actual)
-        scope = _scope(tenant)
-        keys = (scope.leases, scope.runs + run_id, *map(_counter, holds))
-        numbers: list[int] = []
-        for hold, amount in zip(holds, actual, strict=True):
-            numbers += (hold.window.end, amount)
-        packed = pack(f"<{len(numbers)}q", *numbers)
-        settled = await self._client.script("settle", keys, (run_id, packed))
-        self._running.pop(run_id, None)
+        [settled] = await self._settle(tenant, [Ended(tenant, run_id, holds, actual)])
         return bool(settled)
+
+    async def settle_all(self, ended: Sequence[Ended]) -> Sequence[StoreError | None]:
+        """Settle several runs, those of a tenant in one call; returns what each failed with.
+
+        Where the server refuses a call, each of its runs is settled by itself: one must not keep out the others.
+        """
+        first = ended[0].tenant if ended else ""
+        if all(each.tenant == first for each in ended):
+            return await self._settle_those(first, ended)
+        by_tenant: dict[str, list[Ended]] = {}
+        for each in ended:
+            by_tenant.setdefault(each.tenant, []).append(each)
+        found = await gather(*(self._settle_those(*one) for one in by_tenant.items()))
+        errors = dict(zip(by_tenant, map(iter, found), strict=True))
+        return [next(errors[each.tenant]) for each in ended]
+
+    async def _settle_those(
+        self, tenant: str, ended: Sequence[Ended]
+    ) -> Sequence[StoreError | None]:
+        try:
+            await self._settle(tenant, ended)
+        except StoreError as error:
+            if error.reason != "refused" or len(ended) == 1:
+                return [error] * len(ended)
+            return [(await self._settle_those(tenant, [each]))[0] for each in ended]
+        return [None] * len(ended)
+
+    async def _settle(self, tenant: str, ended: Sequence[Ended]) -> Sequence[int]:
+        if not ended:
+            return []
+        scope = _scope(tenant)
+        keys, args = [scope.leases], list[str | bytes]()
+        for _, run_id, holds, actual in ended:
+            check_amounts(actual)
+            counters, _, _, ends = self._known(holds)
+            keys += (scope.runs + run_id, *counters)
+            numbers = [len(counters)]
+            for pair in zip(ends, actual, strict=True):
+                numbers += pair
+            args += (run_id, pack(f"<{len(numbers)}q", *numbers))
+        parts = ("EVALSHA", _SETTLE.sha, len(keys), *keys, *args)
+        settled: Sequence[int] = await self._client.call(scope.leases, parts, script=_SETTLE)
+        for each in ended:
+            self._running.pop(each.run_id, None)
+        return settled
 
     async def renew(self, tenant: str, run_ids: Sequence[str], lease_s: float) -> None:
         """Extend the leases of reservations that still run."""
@@ -143,14 +196,30 @@ class RedisCounters:
             self._running.popitem(last=False)
 
 
-def _packed(holds: Sequence[Hold]) -> bytes:
-    """Write what the script needs of each hold beside its key."""
+class _Known(NamedTuple):
+    """What scripts are told of holds: the names of their counters, what never changes of each, the ends of windows.
+
+    `pack` writes their amounts.
+    """
+
+    counters: tuple[str, ...]
+    holds: bytes
+    pack: Callable[..., bytes]
+    ends: tuple[int, ...]
+
+
+def _known_of(holds: Sequence[Hold]) -> _Known:
     numbers: list[int] = []
-    for _, amount, limit, (start, end), lifted, base in holds:
+    for _, _, limit, (start, end), lifted, base in holds:
         most = _NO_LIMIT if limit is None else min(limit, MAX_AMOUNT)
         given = _NO_BASE if base is None else min(base, MAX_AMOUNT)
-        numbers += (start, end, most, given if lifted else _NOT_LIFTED, amount)
-    return pack(f"<{len(numbers)}q", *numbers)
+        numbers += (start, end, most, given if lifted else _NOT_LIFTED)
+    return _Known(
+        tuple([_counter(hold) for hold in holds]),
+        pack(f"<{len(numbers)}q", *numbers),
+        Struct(f"<{len(holds)}q").pack,
+        tuple([hold.window.end for hold in holds]),
+    )
 
 
 def _counter(hold: Hold) -> str:

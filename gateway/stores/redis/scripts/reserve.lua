@@ -1,13 +1,14 @@
 #!lua
 -- KEYS: since, leases, run, counters. ARGV: server, id, lease ms, note; packed, of each hold its start, end, limit
--- (NO_LIMIT: none), base (-2: not lifted, -1: not given) and amount.
+-- (NO_LIMIT: none) and base (-2: not lifted, -1: not given); packed, of each the amount.
 
 local now = clock()
 local counters, holds = {}, {}
 
 for i = 1, #KEYS - 3 do
   local key = KEYS[3 + i]
-  local from, till, limit, base, amount = struct.unpack('<i8i8i8i8i8', ARGV[5], (i - 1) * 40 + 1)
+  local from, till, limit, base = struct.unpack('<i8i8i8i8', ARGV[5], (i - 1) * 32 + 1)
+  local amount = struct.unpack('<i8', ARGV[6], (i - 1) * 8 + 1)
   counters[key] = counters[key] or read(key)
   holds[i] = {
     key = key,
