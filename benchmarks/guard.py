@@ -38,23 +38,27 @@ TEXT = (
     "Please look at the attached contract, section 12, and tell me which of the two offers is better for a team of "
     "40 people. The first one was sent on 3 November; it says that the price holds for 18 months. "
 )
+OTHER_TEXT = (
+    "Sehen Sie bitte den beigefügten Vertrag an, Abschnitt 12\u2026 请看一下附件中的合同\uff0c第12节\uff0c"
+    "哪一个更适合 40 人的团队\uff1f Größer als zuvor \u2764\ufe0f, und für 18 Monate. "
+)
 _BYTES = 4096
-_ROUNDS = 30
-_CALLS = 200
+_ROUNDS = 300
+_CALLS = 20
 _US = 1e6
 _GUARD = load_kind("guardrail")
 
 
 def _prompts() -> dict[str, list[dict[str, object]]]:
     text = (TEXT * 40)[:_BYTES]
-    turns = 16
-    each = _BYTES // turns
-    parts = [text[at : at + each] for at in range(0, _BYTES, each)]
-    roles = ("user", "assistant")
     return {
         "one message": [{"role": "user", "content": text}],
-        f"{turns} messages": [
-            {"role": roles[at % 2], "content": part} for at, part in enumerate(parts)
+        **{f"{turns} messages": _turns(text, turns) for turns in (16, 64)},
+        "one message of 8 parts": [
+            {"role": "user", "content": [{"type": "text", "text": part} for part in _cut(text, 8)]}
+        ],
+        "one message in many scripts": [
+            {"role": "user", "content": (OTHER_TEXT * 40).encode()[:_BYTES].decode(errors="ignore")}
         ],
         "one message with dates and links": [
             {
@@ -63,6 +67,16 @@ def _prompts() -> dict[str, list[dict[str, object]]]:
             }
         ],
     }
+
+
+def _cut(text: str, count: int) -> list[str]:
+    size = len(text) // count
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _turns(text: str, count: int) -> list[dict[str, object]]:
+    roles = ("user", "assistant")
+    return [{"role": roles[at % 2], "content": part} for at, part in enumerate(_cut(text, count))]
 
 
 async def _prompt_us(messages: object) -> float:
@@ -157,7 +171,8 @@ async def _main(rounds: int, picture: Path | None) -> None:
         drawn.append((name.replace("one message with", "with"), await _prompt_us(messages)))
         print(f"  {name:34} {drawn[-1][1]:7.1f} us")
     print("a window over a stream, for each event (work; events that it waits for)")
-    rows = {**{str(each["kind"]): [each] for each in FIVE}, "all five": list(FIVE)}
+    more = ({"kind": "length", "max_chars": 1_000_000},)
+    rows = {**{str(each["kind"]): [each] for each in (*FIVE, *more)}, "all five": list(FIVE)}
     for name, checks in rows.items():
         costs: list[float] = []
         behind: list[int] = []
@@ -167,7 +182,8 @@ async def _main(rounds: int, picture: Path | None) -> None:
             behind += waits
         p50, p99 = _at(costs, 0.5), _at(costs, 0.99)
         drawn.append((f"a streamed event, {name}", p50))
-        waits = f"waits p50 {_at(behind, 0.5)} p99 {_at(behind, 0.99)}"
+        held = sum(each > 0 for each in behind) / len(behind)
+        waits = f"waits p50 {_at(behind, 0.5)} p99 {_at(behind, 0.99)}, {held:4.0%} held at all"
         print(f"  {name:34} p50 {p50:6.1f} us  p99 {p99:6.1f} us  {waits}")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)

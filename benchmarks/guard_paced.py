@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
 _PLAIN: Final = "no guardrail"
+_LENGTH: Final = {"kind": "length", "max_chars": 1_000_000}
 _SETS: Final = {
     _PLAIN: (),
-    **{str(check["kind"]): (check,) for check in FIVE},
+    **{str(check["kind"]): (check,) for check in (*FIVE, _LENGTH)},
     "all five": FIVE,
 }
 _KEYS: Final = {name: f"sk-bench-{at}-0123456789abcdefghijklmnop" for at, name in enumerate(_SETS)}

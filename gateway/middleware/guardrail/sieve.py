@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gateway.dialects.leaves import Leaf
 from gateway.middleware.guardrail.check import Armed
+from gateway.middleware.guardrail.checks.plain import settled
 from gateway.middleware.guardrail.linear import Trigger
 
 _APART = b"\n\0\n"
@@ -87,7 +88,7 @@ class Battery:
         texts = [leaf.text for leaf in leaves]
         run: list[str] = []
         for before, leaf in pairwise(leaves):
-            if _is_read_on(before, leaf):
+            if leaf.spoken and before.role == leaf.role and _is_read_on(before, leaf):
                 run = run or [before.text]
                 run.append(leaf.text)
             elif run:
@@ -100,7 +101,7 @@ class Battery:
             return False
         if joined.isascii():
             return True
-        read = {way(joined) for way in self._readings} - {joined}
+        read = _read(joined, self._readings)
         return not any(self._any.find(each.encode()) >= 0 for each in read)
 
     def looks(self, parts: Sequence[Part]) -> Iterator[tuple[Armed, Sequence[Part]]]:
@@ -134,6 +135,12 @@ def _trigger(checks: Sequence[Armed]) -> Trigger | None:
         return None
 
 
+def _read(text: str, readings: Sequence[Callable[[str], str]]) -> set[str]:
+    """Return what a text is read as, where that is not what is written."""
+    quick = settled(text) if readings else text
+    return ({quick} if quick is not None else {way(text) for way in readings}) - {text}
+
+
 class _Joined:
     """All texts of some parts as one: each text by itself, and each part that is read on as one."""
 
@@ -154,8 +161,7 @@ class _Joined:
         self._read: list[bytes] = []
         if not self._data.isascii() and readings:
             written = self._data.decode()
-            read = {way(written) for way in readings} - {written}
-            self._read = [each.encode() for each in read]
+            self._read = [each.encode() for each in _read(written, readings)]
 
     def has(self, trigger: Trigger) -> bool:
         """Tell whether anything matches, however the texts are read."""
