@@ -13,6 +13,7 @@ from gateway.chain.plan import Account
 from gateway.config.tables import _HEAD, _described, _row
 from gateway.core.errors import CODES, Code, GatewayError
 from gateway.dialects.base import ProviderError, StreamRules
+from gateway.dialects.chat.history_rules import HISTORY_RULES, HistoryRules
 from gateway.dialects.loss_table import LOSSES
 from gateway.dialects.openai_errors import type_of
 from gateway.dialects.registry import DIALECTS
@@ -126,6 +127,37 @@ def addresses() -> str:
         for route in (*routes._EXACT, model, *objects)
     ]
     return _table(("Address", "Methods", "Body", "Endpoint", "Where it goes"), rows)
+
+
+def repairs() -> str:
+    """Return what relays repair in messages, and for which kinds of providers."""
+    found: dict[str, list[str]] = {}
+    for kind, rules in sorted(HISTORY_RULES.items()):
+        for words in _repairs_of(rules):
+            found.setdefault(words, []).append(kind)
+    rows = sorted(found.items(), key=lambda row: (-len(row[1]), row[0]))
+    return _table(("What is repaired", "For"), ((words, _code(kinds)) for words, kinds in rows))
+
+
+def _repairs_of(rules: HistoryRules) -> Iterator[str]:
+    if rules.call_ids is not None:
+        yield f"Ids of calls that are not `{rules.call_ids.pattern}`, or longer than {rules.call_ids.longest}."
+    if rules.refused:
+        yield f"Members of messages are left out: {_code(sorted(rules.refused))}."
+    told = (
+        (not rules.developer, "Messages of the `developer` become those of the `system`."),
+        (not rules.blank, "Messages and texts that say nothing are left out or filled."),
+        (rules.leading, "System messages behind others are told as marked text of the user."),
+        (rules.turns, "Neighbours of one role are joined, and the user begins."),
+        (rules.replies, "A short reply stands between results of tools and the user."),
+        (rules.prefix, "A last message of the model is marked with `prefix`."),
+        (not rules.prefill, "Behind a last message of the model the user asks to go on."),
+        (
+            rules.thoughts,
+            "Calls come with `reasoning_content`, be it empty, unless thinking is off.",
+        ),
+    )
+    yield from (words for is_told, words in told if is_told)
 
 
 def _object_path(kind: bytes, action: bytes) -> bytes:
@@ -268,6 +300,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "providers": providers,
     "edits": edits,
     "losses": losses,
+    "repairs": repairs,
     "guard_checks": guard_checks,
     "guard_check_options": guard_check_options,
     "guard_options": guard_options,
