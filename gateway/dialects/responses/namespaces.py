@@ -80,6 +80,9 @@ class Namespaces:
         return codec.replace(part, name=name, extra=OwnMembers({KIND: space}))
 
 
+_NO_SPACES = Namespaces()
+
+
 def flat_name(space: str, name: str) -> str:
     """Return what a function of a namespace is called outside of it."""
     return f"{space}{name}" if space.endswith(_GLUE) else f"{space}{_GLUE}{name}"
@@ -90,9 +93,9 @@ def flattened(prompt: Prompt, grammar: Grammar, notes: Notes) -> tuple[Prompt, N
 
     Raises InputError `invalid_request` with the path of what is no namespace.
     """
-    spaces = Namespaces([tool.name for tool in prompt.tools if isinstance(tool, Tool)])
     if prompt.origin != ORIGIN or grammar.items is None or ORIGIN in grammar.items:
-        return prompt, spaces
+        return prompt, _NO_SPACES
+    spaces = Namespaces([tool.name for tool in prompt.tools if isinstance(tool, Tool)])
     tools: list[Tool | ServerTool] = []
     for at, tool in enumerate(prompt.tools):
         if isinstance(tool, ServerTool) and tool.kind == KIND:
