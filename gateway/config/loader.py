@@ -1,8 +1,10 @@
 """Loads a configuration: one frozen tree, or every mistake at once."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from gateway.config.build import Origin, build
 from gateway.config.default import data_directory, default_tree, place_database
@@ -10,6 +12,9 @@ from gateway.config.errors import ConfigError, Mistake
 from gateway.config.files import Files
 from gateway.config.kinds import Kinds
 from gateway.config.schema import Tree
+
+_CODE = re.compile(r"[^:]+\.py:\w+")
+"""How options name what stands in a file of code: `checks.py:no_secrets`."""
 
 
 def load(  # noqa: PLR0913  each is one thing that commands differ in
@@ -65,8 +70,20 @@ def _read_by_others(tree: Tree) -> Iterator[Path]:
     for tenant in tree.tenants.values():
         chains += [tenant.chain or (), *(agent.chain or () for agent in tenant.agents.values())]
     for entry in chain.from_iterable(chains):
-        if entry.plugin:
-            yield folder / entry.plugin.rpartition(":")[0]
+        for source in filter(_CODE.fullmatch, (entry.plugin, *_texts(entry.options))):
+            yield folder / source.rpartition(":")[0]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in the options of an entry."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in cast("Mapping[str, object]", value).values():
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in cast("Sequence[object]", value):
+            yield from _texts(each)
 
 
 def check(

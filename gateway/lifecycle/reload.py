@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gateway.chain.endings import ending_notes
+from gateway.chain.layers import check_chains
 from gateway.chain.pending import setting_notes
 from gateway.config.diff import changes, needs_restart, pinned
 from gateway.config.errors import ConfigError, Mistake
@@ -30,8 +31,8 @@ class Outcome:
     """What became of a configuration that was read.
 
     `generation` is the one in force afterwards, `workers` that of each worker; `restart` names settings that wait
-    for a restart, `notes` what is new and without effect. With `mistakes` nothing else has changed. `took_s` is
-    seconds.
+    for a restart, `notes` what is new and without effect or likely not meant. With `mistakes` nothing else has
+    changed. `took_s` is seconds.
     """
 
     generation: int
@@ -72,6 +73,9 @@ class Reloader:
         self._look_s = look_s
         self._asked = asyncio.Event()
         self._lock = asyncio.Lock()
+        self._used = start.stamps
+        self._warned_of: Tree | None = None
+        self._warned: tuple[str, ...] = ()
         self.tree: Tree = start.tree
         self.generation = 1
 
@@ -111,10 +115,11 @@ class Reloader:
 
     async def validate(self) -> Outcome:
         """Read and check what is there, and say what it would change; nothing is put in force."""
-        _, read = await asyncio.to_thread(self._read)
+        stamps, read = await asyncio.to_thread(self._read)
         if isinstance(read, ConfigError):
             return Outcome(self.generation, mistakes=read.mistakes)
-        return self._compared(self.tree, read.tree)
+        warnings = await asyncio.to_thread(self._new_warnings, self.tree, read.tree)
+        return self._compared(self.tree, read.tree, _renewed(self._used, stamps, read), warnings)
 
     async def reload(self) -> Outcome:
         """Read everything anew and put it in force; with any mistake all stays as it is."""
@@ -133,25 +138,38 @@ class Reloader:
         self._stamps, read = await asyncio.to_thread(self._read)
         if isinstance(read, ConfigError):
             return Outcome(self.generation, mistakes=read.mistakes)
+        warnings = await asyncio.to_thread(self._new_warnings, self.tree, read.tree)
         new = pinned(self._running, read.tree)
         try:
             workers = await self._take(Loaded(new, read.files), self.generation + 1)
         except ConfigError as error:
             return Outcome(self.generation, mistakes=error.mistakes)
         before, self.tree = self.tree, new
+        self._warned_of = new
+        renewed, self._used = _renewed(self._used, self._stamps, read), self._stamps
         self.generation += 1
-        return replace(self._compared(before, read.tree), workers=workers)
+        return replace(self._compared(before, read.tree, renewed, warnings), workers=workers)
 
-    def _compared(self, before: Tree, wanted: Tree) -> Outcome:
-        """Say what a configuration changes, and what of it has no effect."""
+    def _compared(
+        self, before: Tree, wanted: Tree, renewed: Iterable[str], warnings: Iterable[str]
+    ) -> Outcome:
+        """Say what a configuration changes, and what of it has no effect or is likely not meant."""
         new = pinned(self._running, wanted)
         known = _notes(before)
         return Outcome(
             self.generation,
-            changes(before, new),
+            (*changes(before, new), *renewed),
             needs_restart(self._running, wanted),
-            tuple(note for note in _notes(new) if note not in known),
+            (*(note for note in _notes(new) if note not in known), *warnings),
         )
+
+    def _new_warnings(self, before: Tree, wanted: Tree) -> tuple[str, ...]:
+        """Return what is likely not meant in the chains, and was not so before; takes time."""
+        with giving_way:
+            known = self._warned if self._warned_of is before else _warnings(before)
+            found = _warnings(wanted)
+        self._warned_of, self._warned = wanted, found
+        return tuple(each for each in found if each not in known)
 
     def _read(self) -> tuple[Stamps, Loaded | ConfigError]:
         """Load; what is secret in it is known as such before anything else happens with it."""
@@ -164,6 +182,22 @@ class Reloader:
 
 def _notes(tree: Tree) -> tuple[str, ...]:
     return (*tree.notes, *setting_notes(tree), *ending_notes(tree))
+
+
+def _warnings(tree: Tree) -> tuple[str, ...]:
+    try:
+        return tuple(check_chains(tree).warnings())
+    except ConfigError:
+        return ()  # whoever takes it up says so, and then nothing has changed
+
+
+def _renewed(before: Stamps, now: Stamps, read: Loaded) -> tuple[str, ...]:
+    """Return which files are others now that are read where they are used: code and certificates."""
+    return tuple(
+        f"{path.name}: changed"
+        for path, stamp in now.items()
+        if path not in read.files.held and path in before and before[path] != stamp
+    )
 
 
 def _told(outcome: Outcome, took_s: float) -> Outcome:

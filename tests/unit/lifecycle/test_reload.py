@@ -287,6 +287,45 @@ async def test_what_has_no_effect_is_named_when_it_is_new(file: Path) -> None:
     assert second.notes == ()
 
 
+async def test_what_is_likely_not_meant_is_named_when_it_is_new(file: Path) -> None:
+    reloader = reloader_of(file, Site())
+    idle = "defaults: {chain: [limits, budget]}\ntenants: {acme: {models: [m]}}\n"
+    model = "models: {m: {targets: [{provider: echo, model: m}]}}\n"
+    file.write_text(GOOD + model + idle)
+
+    checked, first, second = [
+        await each() for each in (reloader.validate, reloader.reload, reloader.reload)
+    ]
+    file.write_text(GOOD + model + idle + "prices: {}\n")
+    third = await reloader.reload()
+
+    for outcome in (checked, first):
+        assert [note.partition(" does nothing")[0].rpartition(" ")[2] for note in outcome.notes] == [
+            "limits", "budget",
+        ]  # fmt: skip
+    assert (second.notes, third.notes) == ((), ())
+
+
+async def test_code_and_certificates_that_changed_are_named(tmp_path: Path) -> None:
+    """Where nothing else has changed, that is what a reload did."""
+    path, own, check = tmp_path / "gateway.yaml", tmp_path / "own.py", tmp_path / "check.py"
+    guard = "guardrail: {input: [{kind: python, source: 'check.py:look'}]}"
+    path.write_text(f"{GOOD}defaults: {{chain: [{{plugin: 'own.py:Own'}}, {{{guard}}}]}}\n")
+    own.write_text("first")
+    site = Site()
+    reloader = reloader_of(path, site)
+
+    assert (await reloader.reload()).changes == ()
+    own.write_text("second, and longer")
+    site.fails = ConfigError([Mistake("f", 1, 1, "", "broken")])
+    assert (await reloader.reload()).mistakes
+    site.fails = None
+    check.write_text("now it is there")
+    assert (await reloader.validate()).changes == ("own.py: changed", "check.py: changed")
+    assert (await reloader.reload()).changes == ("own.py: changed", "check.py: changed")
+    assert (await reloader.reload()).changes == ()
+
+
 async def test_reloads_take_place_one_after_the_other(file: Path) -> None:
     site = Site()
     reloader = reloader_of(file, site)
