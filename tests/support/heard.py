@@ -70,8 +70,9 @@ def chat(body: bytes, *, stream: bool) -> Heard:
         if "error" in chunk:
             heard.error = chunk["error"]
             continue
-        _chat_usage(heard, chunk.get("usage"))
-        for choice in chunk["choices"]:
+        # Groq counts in a place of its own, where nobody asked for the usual one.
+        _chat_usage(heard, chunk.get("usage") or _object(chunk.get("x_groq")).get("usage"))
+        for choice in chunk.get("choices") or ():
             if choice.get("index", 0) == 0:
                 _chat_delta(heard, choice.get("delta") or {})
                 heard.finish = choice.get("finish_reason") or heard.finish

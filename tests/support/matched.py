@@ -39,6 +39,8 @@ def ignored(exchange: Exchange, caller: str) -> list[str]:
         names.append("model")
     if caller == "messages" and not said_anywhere(body, LIMITS):
         names += [*LIMITS, *(name for name in HOLDERS if not body.get(name))]
+    if exchange.provider_kind == "ollama_native" and exchange.stream and "stream" not in body:
+        names.append("stream")  # which is what it does unasked
     return names
 
 

@@ -186,7 +186,7 @@ def assert_failure_told(answer: httpx2.Response, exchange: Exchange, caller: str
     assert says(error["message"], said)
 
 
-def is_credential(exchange: Exchange) -> bool:
+def is_credential(exchange: Recorded) -> bool:
     """Tell whether the provider refused the operator's own key."""
     said = json.dumps(exchange.raw["response"])
     return exchange.status in {401, 402, 403} or "API key not valid" in said or "API key p" in said

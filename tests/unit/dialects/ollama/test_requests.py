@@ -131,10 +131,10 @@ def test_a_request_read_back_is_the_one_that_was_written_up_to_noted_losses() ->
 
 def test_recorded_requests_are_written_as_they_were_sent() -> None:
     for exchange in exchanges("ollama", "/api/chat"):
-        recorded = exchange.request
+        recorded: Json = {"stream": True, **exchange.request}
         notes = Notes()
         body = written(read_prompt(recorded), notes, model=recorded["model"])
-        body |= {"model": recorded["model"], "stream": recorded.get("stream", True)}
+        body |= {"model": recorded["model"], "stream": recorded["stream"]}
         # An empty format says nothing; only that client sends one.
         empty = ["format"] if recorded.get("format") == "" else []
         assert empty == differences(recorded, body), exchange.id
