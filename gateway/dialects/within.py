@@ -83,38 +83,33 @@ def paths_of(within: Within, name: str) -> Iterator[tuple[str, object]]:
             yield path, value
 
 
-def put_back(block: dict[str, Any], bag: Bag) -> dict[str, Any]:
-    """Add a bag to the block of the same format, each member to the object that it came from, if that is there."""
+def put_back(block: dict[str, Any], bag: Bag, notes: Notes, path: str = "") -> dict[str, Any]:
+    """Add a bag to the block of the same format, each member to the object that it came from.
+
+    What has no place any more, for that object is written in another way, is noted by its path.
+    """
     for name, value in bag.items():
         if isinstance(value, Within):
-            _put_in(block, name, value)
+            _put_in(block, name, value, notes, f"{path}{name}")
         else:
             block[name] = value
     return block
 
 
-def put_strays(body: dict[str, Any], strays: Bag, notes: Notes) -> None:
-    """Write the unknown members of settings to where they stood; what has no place any more is noted."""
-    for name, stray in strays.items():
-        before = body.get(name)
-        put_back(body, {name: stray})
-        if body.get(name) == before:
-            for path, _ in paths_of(stray, name):
-                notes.lost("field_unknown", path)
-
-
-def _put_in(block: dict[str, Any], name: str, within: Within) -> None:
+def _put_in(block: dict[str, Any], name: str, within: Within, notes: Notes, path: str) -> None:
     """Add members to an object of a block or of a list in it; neither is changed where it may be held elsewhere."""
     members = codec.as_object(block.get(name))
     if members is not None:
-        block[name] = put_back(dict(members), within)
+        block[name] = put_back(dict(members), within, notes, f"{path}.")
         return
     listed = _LISTED(name)
     held = block.get(listed[1]) if listed else None
-    if listed is None or not isinstance(held, list):
-        return
-    found, at = [*cast("list[object]", held)], int(listed[2])
+    found = [*cast("list[object]", held)] if isinstance(held, list) else []
+    at = int(listed[2]) if listed else 0
     members = codec.as_object(found[at]) if at < len(found) else None
-    if members is not None:
-        found[at] = put_back(dict(members), within)
-        block[listed[1]] = found
+    if members is None or listed is None:
+        for each, _ in paths_of(within, path):
+            notes.lost("field_unknown", each)
+        return
+    found[at] = put_back(dict(members), within, notes, f"{path}.")
+    block[listed[1]] = found

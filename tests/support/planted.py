@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -33,63 +33,53 @@ _SEALED: Json = {"signature": "c2ln", "format": "anthropic", "index": 0}
 _FORM = {"name": "form", "schema": SCHEMA, "strict": True, "description": "why"}
 _GRAMMAR = {"syntax": "lark", "definition": "start: /a/"}
 
+SOUND = {"data": "UklGRg==", "format": "wav"}
+
+
+def _asked(*content: Json, **more: Any) -> Json:
+    return {"messages": [{"role": "user", "content": [*content], **more}]}
+
+
+def _said(**turn: Any) -> Json:
+    """Return a request of chat with a turn of the model, and what must follow it."""
+    calls: list[Json] = turn.get("tool_calls", [])
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "out"} for call in calls]
+    said = {"role": "assistant", "content": "So", **turn}
+    return {"messages": [ASKED, said, *(results or [ASKED])]}
+
+
+_RUN: Json = {"id": "call_2", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+_SEAL = {"google": {"thought_signature": "c2ln"}}
 CHAT: tuple[Json, ...] = (
+    _asked({"type": "text", "text": "Look", "cache_control": MARK}, cache_control=MARK),
+    _asked({"type": "image_url", "image_url": {"url": DATA, "detail": "low"}, "cache_control": MARK}),
+    _asked({"type": "file", "file": {"filename": "a.pdf", "file_data": DOCUMENT}, "cache_control": MARK}),
+    _asked({"type": "input_audio", "input_audio": SOUND}),
+    _asked({"type": "video_url", "video_url": {"url": "https://a.example/a.mp4"}, "cache_control": MARK}),
+    _asked({"type": "document_url", "document_url": {"url": "https://a.example/a.pdf"}, "cache_control": MARK}),
+    _said(content=[{"type": "text", "text": "So"}, {"type": "refusal", "refusal": "No"}], cache_control=MARK),
+    _said(reasoning_details=[{"type": "reasoning.text", "text": "hm", **_SEALED}]),
+    _said(reasoning_details=[{"type": "reasoning.summary", "summary": "hm", "format": None}]),
+    _said(reasoning_details=[{"type": "reasoning.odd", "odd": "what"}]),
+    _said(annotations=[{"type": "url_citation", "url_citation": _FOUND}]),
+    _said(annotations=[{"type": "odd", "odd": 1}]),
+    _said(tool_calls=[{**_CALL, "extra_content": _SEAL, "cache_control": MARK}]),
+    _said(tool_calls=[_RUN]),
+    _said(thinking_blocks=[{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]),
+    _said(thinking_blocks=[{"type": "redacted_thinking", "data": "c2ln"}]),
+    _said(thinking_blocks=[{"type": "odd", "odd": "what"}]),
+    _said(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "So"}]),
+    _said(audio={"id": "audio_1"}),
     {
         "messages": [
-            {"role": "system", "content": [{"type": "text", "text": "Be kind", "cache_control": MARK}]},
+            ASKED,
+            {"role": "assistant", "tool_calls": [_CALL]},
             {
-                "role": "user",
+                "role": "tool",
+                "tool_call_id": "call_1",
+                "content": [{"type": "text", "text": "out"}, {"type": "image_url", "image_url": {"url": DATA}}],
                 "cache_control": MARK,
-                "content": [
-                    {"type": "text", "text": "Look"},
-                    {"type": "image_url", "image_url": {"url": DATA, "detail": "low"}, "cache_control": MARK},
-                    {"type": "file", "file": {"filename": "a.pdf", "file_data": DOCUMENT}},
-                ],
             },
-        ]
-    },
-    {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}]}]},
-    {"messages": [{"role": "user", "content": [{"type": "video_url", "video_url": {"url": "https://a.example/a.mp4"}}]}]},
-    {"messages": [{"role": "user", "content": [{"type": "document_url", "document_url": {"url": "https://a.example/a.pdf"}}]}]},
-    {
-        "messages": [
-            ASKED,
-            {
-                "role": "assistant",
-                "content": [{"type": "text", "text": "So"}, {"type": "refusal", "refusal": "No"}],
-                "reasoning_details": [
-                    {"type": "reasoning.text", "text": "hm", **_SEALED},
-                    {"type": "reasoning.summary", "summary": "hm", "format": None},
-                    {"type": "reasoning.odd", "odd": "what"},
-                ],
-                "annotations": [{"type": "url_citation", "url_citation": _FOUND}, {"type": "odd", "odd": 1}],
-                "tool_calls": [
-                    {**_CALL, "extra_content": {"google": {"thought_signature": "c2ln"}}, "cache_control": MARK},
-                    {"id": "call_2", "type": "custom", "custom": {"name": "run", "input": "ls"}},
-                ],
-            },
-            {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "out"}], "cache_control": MARK},
-            {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "image_url", "image_url": {"url": DATA}}]},
-        ],
-        "tools": [
-            {"type": "function", "function": {"name": "find", "parameters": SCHEMA}, "cache_control": MARK},
-            {"type": "custom", "custom": {"name": "run", "format": {"type": "grammar", "grammar": _GRAMMAR}}},
-        ],
-    },
-    {
-        "messages": [
-            ASKED,
-            {
-                "role": "assistant",
-                "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "So"}],
-                "thinking_blocks": [
-                    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
-                    {"type": "redacted_thinking", "data": "c2ln"},
-                    {"type": "odd", "odd": "what"},
-                ],
-                "audio": {"id": "audio_1"},
-            },
-            ASKED,
         ]
     },
     {
@@ -98,17 +88,27 @@ CHAT: tuple[Json, ...] = (
             {"role": "assistant", "content": None, "function_call": {"name": "old", "arguments": "{}"}},
             {"role": "function", "name": "old", "content": "done"},
         ],
-        "functions": [{"name": "old", "parameters": {}}],
+        "functions": [{"name": "old", "parameters": {}, "cache_control": MARK}],
         "function_call": {"name": "old"},
     },
     {
         "messages": [ASKED],
-        "reasoning": {"effort": "high"},
-        "thinking": {"type": "enabled", "budget_tokens": 2000},
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "response_format": {"type": "json_schema", "json_schema": _FORM},
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": "find", "parameters": SCHEMA, "cache_control": MARK},
+                "cache_control": MARK,
+            }
+        ],
     },
+    {
+        "messages": [ASKED],
+        "tools": [{"type": "custom", "custom": {"name": "run", "format": {"type": "grammar", "grammar": _GRAMMAR}}}],
+    },
+    {"messages": [ASKED], "reasoning": {"effort": "high"}},
+    {"messages": [ASKED], "thinking": {"type": "enabled", "budget_tokens": 2000}},
+    {"messages": [ASKED], "stream": True, "stream_options": {"include_usage": True}},
+    {"messages": [ASKED], "response_format": {"type": "json_schema", "json_schema": _FORM}},
 )  # fmt: skip
 """Requests of chat completions with all that clients send besides what the SDK knows."""
 MESSAGES: tuple[Json, ...] = (
@@ -129,6 +129,7 @@ MESSAGES: tuple[Json, ...] = (
         "stream": True,
     },
 )  # fmt: skip
+_FIND = {"type": "function", "function": {"name": "find", "parameters": SCHEMA}}
 RESPONSES: tuple[Json, ...] = (
     {
         "input": [
@@ -137,23 +138,21 @@ RESPONSES: tuple[Json, ...] = (
                 "content": [
                     {"type": "input_text", "text": "Look", "cache_control": MARK},
                     {"type": "input_image", "image_url": {"url": DATA}},
-                    {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
                 ],
             }
-        ],
-        "tool_choice": {"type": "function", "function": {"name": "find"}},
-        "tools": [{"type": "function", "function": {"name": "find", "parameters": SCHEMA}}],
+        ]
     },
+    {"input": [{"role": "user", "content": [{"type": "input_audio", "input_audio": SOUND}]}]},
+    {"input": "Hi", "tools": [_FIND], "tool_choice": {"type": "function", "function": {"name": "find"}}},
     {
         "input": "Hi",
         "tool_choice": {"type": "custom", "custom": {"name": "run"}},
         "tools": [{"type": "custom", "name": "run"}],
     },
+    {"input": "Hi", "text": {"format": {"type": "json_schema", "json_schema": _FORM}}},
+    {"input": "Hi", "stream": True, "stream_options": {"include_obfuscation": False}},
     {
         "input": "Hi",
-        "text": {"format": {"type": "json_schema", "json_schema": _FORM}},
-        "stream": True,
-        "stream_options": {"include_obfuscation": False},
         "tools": [{"type": "custom", "name": "run", "format": {"type": "grammar", "grammar": _GRAMMAR}}],
     },
 )  # fmt: skip
@@ -161,47 +160,42 @@ MORE = {"anthropic_messages": MESSAGES, "openai_chat": CHAT, "openai_responses":
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A request, and the same with the member planted in each of its objects that no case before it has, by path."""
+class Spot:
+    """An object of a request: its path, the steps that lead to it, and the kinds of all objects on the way."""
 
-    request: Json
-    planted: Mapping[str, Json]
+    path: str
+    steps: tuple[Any, ...]
+    kinds: tuple[object, ...]
+
+    def plant(self, request: Json) -> Json:
+        """Return the request with the member planted there."""
+        changed = copy.deepcopy(request)
+        spot: Any = changed
+        for step in self.steps:
+            spot = spot[step]
+        spot[MEMBER] = VALUE
+        return changed
 
 
 @cache
-def cases(caller: str) -> tuple[Case, ...]:
-    """Return requests of a caller's format that hold every object of its schema, each made whole."""
-    seen: set[object] = set()
-    found: list[Case] = []
-    for sample in (*samples(SCHEMAS[caller]), *MORE[caller]):
-        request = _WHOLE[caller](copy.deepcopy(sample))
-        new = {path: _with_member(request, steps) for path, steps in _new(request, seen)}
-        if new:
-            found.append(Case(request, new))
-    return tuple(found)
+def cases(caller: str) -> tuple[tuple[Json, tuple[Spot, ...]], ...]:
+    """Return requests of a caller's format that hold every object of its schema, each made whole, with their spots."""
+    whole = _WHOLE[caller]
+    requests = [
+        whole(_filled(copy.deepcopy(each))) for each in (*samples(SCHEMAS[caller]), *MORE[caller])
+    ]
+    return tuple((request, tuple(_spots(request))) for request in requests)
 
 
-def _new(request: Json, seen: set[object]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the objects of a request whose kinds, one in the other, were not seen before."""
+def _spots(request: Json) -> Iterator[Spot]:
     for path, steps in _objects(request, "", ()):
-        chain: list[object] = []
+        kinds: list[object] = []
         value: Any = request
         for step in steps:
             value = value[step]
-            chain.append(step if isinstance(step, str) else (value.get("type"), value.get("role")))
-        key = tuple(chain)
-        if key not in seen:
-            seen.add(key)
-            yield path, steps
-
-
-def _with_member(request: Json, steps: tuple[Any, ...]) -> Json:
-    changed = copy.deepcopy(request)
-    spot: Any = changed
-    for step in steps:
-        spot = spot[step]
-    spot[MEMBER] = VALUE
-    return changed
+            named = isinstance(step, str)
+            kinds.append(step if named else (value.get("type"), value.get("role")))
+        yield Spot(path, steps, tuple(kinds))
 
 
 def _objects(
@@ -240,8 +234,33 @@ def names(warning: str, path: str) -> bool:
     return re.match(rf"{found}(?![a-z_0-9])", path) is not None
 
 
+def _filled(value: Any) -> Any:
+    """Return a value in which objects hold what must be there, though their types do not say so."""
+    if isinstance(value, list):
+        return [_filled(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _filled(each) for name, each in cast("Json", value).items()}
+    for kind, (name, held) in _MISSING.items():
+        if found.get("type") == kind and not found.get(name):
+            found[name] = held
+    return found
+
+
+_DATA = f"data:application/pdf;base64,{DOCUMENT}"
+_MISSING: dict[str, tuple[str, Any]] = {
+    "file": ("file", {"file_data": _DATA}),
+    "function_call_output": ("call_id", "call_1"),
+    "input_file": ("file_data", _DATA),
+    "input_image": ("image_url", DATA),
+}
+
+
 def _whole_chat(request: Json) -> Json:
     """Put a turn of a sample into a history in which it may stand."""
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict) and "allowed_tools" in choice:
+        choice["allowed_tools"]["tools"] = [{"type": "function", "function": {"name": "find"}}]
     turns: list[Json] = request.setdefault("messages", [ASKED])
     role = turns[0]["role"] if len(turns) == 1 else ""
     if role == "assistant":
@@ -315,6 +334,9 @@ def _whole_responses(request: Json) -> Json:
     listed = cast("list[Json]", items) if isinstance(items, list) else []
     if len(listed) == 1:
         request["input"] = _around(listed[0])
+    choice = request.get("tool_choice")
+    if isinstance(choice, dict) and "tools" in choice:
+        choice["tools"] = [{"type": "function", "name": "find"}]
     find = {"type": "function", "name": "find", "parameters": SCHEMA, "strict": False}
     request.setdefault("tools", [find])
     return request

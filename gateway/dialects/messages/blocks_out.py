@@ -159,7 +159,7 @@ class BlockWriter:
 
     def with_rest(self, block: dict[str, Any], extra: Bag) -> dict[str, Any]:
         """Return a block or message with the members that only this format knows, of a caller who speaks it."""
-        return put_back(block, extra) if self._own and extra else block
+        return put_back(block, extra, self._notes) if self._own and extra else block
 
 
 def read_arguments(arguments: str) -> dict[str, Any] | None:

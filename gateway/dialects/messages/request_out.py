@@ -20,7 +20,7 @@ from gateway.dialects.messages.settings_out import (
 )
 from gateway.dialects.messages.thinking_out import plan_thinking
 from gateway.dialects.sides import Facts
-from gateway.dialects.within import put_strays
+from gateway.dialects.within import put_back
 
 _SYSTEM = frozenset({"system", "developer"})
 _HOSTED = frozenset({"bedrock", "vertex"})
@@ -99,7 +99,7 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     if output:
         body["output_config"] = output
     if prompt.origin == DIALECT:
-        put_strays(body, prompt.strays, notes)
+        put_back(body, prompt.strays, notes)
     return {name: codec.raw(value) for name, value in body.items()}
 
 

@@ -56,7 +56,7 @@ def _write_tool(
         notes.lost("field_unsupported", f"strict of the tool {tool.name}")
     if tool.cache is not None:
         written["cache_control"] = write_mark(tool.cache)
-    return put_back(written, tool.extra) if own else written
+    return put_back(written, tool.extra, notes) if own else written
 
 
 def write_choice(prompt: Prompt, *, tools: bool, notes: Notes) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from typing import Any
 from gateway.core import clock, codec
 from gateway.core.answer import Began
 from gateway.core.usage import Usage
+from gateway.dialects.losses import Notes
 from gateway.dialects.responses.ids import response_id
 from gateway.dialects.responses.settings import (
     write_choice,
@@ -53,7 +54,7 @@ def head_of(base: str, began: Began, told: Told) -> Json:
         "temperature": prompt.sampling.temperature,
         "text": {"format": {"type": "text"}} | write_text(prompt.format, prompt.verbosity),
         "tool_choice": codec.raw(choice),
-        "tools": codec.raw(write_tools(prompt)),
+        "tools": codec.raw(write_tools(prompt, Notes())),
         "top_logprobs": prompt.sampling.top_logprobs or 0,
         "top_p": prompt.sampling.top_p,
         "truncation": prompt.extra.get("truncation", "disabled") if own else "disabled",

@@ -2,22 +2,23 @@
 
 from gateway.core.codec import as_object
 from gateway.core.message import Bag, Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
+from gateway.dialects.losses import Notes
 from gateway.dialects.responses.shapes import Json
 from gateway.dialects.responses.states import ORIGIN
 from gateway.dialects.within import put_back
 
 
-def write_tools(prompt: Prompt) -> list[Json]:
+def write_tools(prompt: Prompt, notes: Notes) -> list[Json]:
     """Return the tools that this format knows: functions, custom ones, and its own provider's."""
     own = prompt.origin == ORIGIN
     return [
-        _write_tool(tool, own=own) if isinstance(tool, Tool) else dict(tool.value)
+        _write_tool(tool, notes, own=own) if isinstance(tool, Tool) else dict(tool.value)
         for tool in prompt.tools
         if isinstance(tool, Tool) or tool.origin == ORIGIN
     ]
 
 
-def _write_tool(tool: Tool, *, own: bool) -> Json:
+def _write_tool(tool: Tool, notes: Notes, *, own: bool) -> Json:
     """Return one tool; `own`: the caller speaks this format, where a function that says nothing is strict."""
     written: Json = {"type": "custom" if tool.custom else "function", "name": tool.name}
     if tool.description:
@@ -25,13 +26,13 @@ def _write_tool(tool: Tool, *, own: bool) -> Json:
     if tool.custom:
         if tool.format is not None:
             written["format"] = _flat(tool.format)
-        return put_back(written, tool.extra) if own else written
+        return put_back(written, tool.extra, notes) if own else written
     if tool.parameters is not None or not own:
         empty: Json = {"type": "object", "properties": {}}
         written["parameters"] = empty if tool.parameters is None else dict(tool.parameters)
     if tool.strict is not None or not own:
         written["strict"] = tool.strict or False
-    return put_back(written, tool.extra) if own else written
+    return put_back(written, tool.extra, notes) if own else written
 
 
 def _flat(form: Bag) -> Json:

@@ -27,7 +27,7 @@ from gateway.dialects.responses.states import MAKER, ORIGIN
 from gateway.dialects.responses.stream_reader import ResponsesReader
 from gateway.dialects.responses.write_items import ItemWriter
 from gateway.dialects.sides import Facts
-from gateway.dialects.within import put_strays
+from gateway.dialects.within import put_back
 
 _GRAMMAR = Grammar(
     results_complete=True,
@@ -91,11 +91,11 @@ class ResponsesTarget(PlainErrors):
         fields["input"] = ItemWriter(notes, own=own).write(messages, first)
         fields["store"] = False
         fields["include"] = [_SEALED, *([_LOGPROBS] if prompt.sampling.logprobs else [])]
-        _write_tools(prompt, fields)
+        _write_tools(prompt, fields, notes)
         _write_settings(prompt, facts, fields, notes)
         if own:
             _write_own(prompt, fields)
-            put_strays(fields, prompt.strays, notes)
+            put_back(fields, prompt.strays, notes)
         else:
             for name in prompt.extra:
                 notes.lost("field_unknown", name)
@@ -132,11 +132,11 @@ def leading_instructions(prompt: Prompt) -> str | None:
             return None
 
 
-def _write_tools(prompt: Prompt, fields: dict[str, Any]) -> None:
+def _write_tools(prompt: Prompt, fields: dict[str, Any], notes: Notes) -> None:
     for tool in prompt.tools:
         if isinstance(tool, ServerTool) and tool.origin != ORIGIN:
             raise refuse("tool_unsupported", f"tools: {tool.kind}", param="tools")
-    tools = write_tools(prompt)
+    tools = write_tools(prompt, notes)
     if not tools:
         return
     fields["tools"] = tools

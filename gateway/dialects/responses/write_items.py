@@ -57,7 +57,7 @@ class ItemWriter:
 
     def _full(self, written: Json, of: _Bagged) -> Json:
         """Return an item or part with what a caller of this format said besides."""
-        return put_back(written, of.extra) if self._own and of.extra else written
+        return put_back(written, of.extra, self._notes) if self._own and of.extra else written
 
     def _asked(self, message: Message, where: str) -> Iterator[Json]:
         """Yield what a user or a system prompt says; items of this format stand between messages."""
