@@ -136,7 +136,7 @@ def test_the_rooms_are_packages() -> None:
 def _depth(node: ast.AST) -> int:
     depth = 0
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, SCOPES):
+        if not isinstance(child, SCOPES | ast.expr):
             elif_ = (
                 isinstance(node, ast.If) and isinstance(child, ast.If) and node.orelse == [child]
             )

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tests.support.shared import ROOT
 from tests.support.source import Source, dotted, sources
@@ -35,15 +36,19 @@ def rows() -> dict[str, Row]:
     return {name: Row(name, text, when == "later") for name, text, when in found}
 
 
-def marked() -> Iterator[tuple[str, str]]:
-    """Yield each id that a test is marked with, and where."""
-    for file in sources("tests"):
-        for place, node in _owners(file):
-            for call in ast.walk(node):
-                if isinstance(call, ast.Call) and _is_mark(call):
-                    for argument in call.args:
-                        if isinstance(argument, ast.Constant):
-                            yield str(argument.value), place
+@cache
+def marked() -> tuple[tuple[str, str], ...]:
+    """Return each id that a test is marked with, and where."""
+    return tuple(pair for file in sources("tests") for pair in _marked(file))
+
+
+def _marked(file: Source) -> Iterator[tuple[str, str]]:
+    for place, node in _owners(file):
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call) and _is_mark(call):
+                for argument in call.args:
+                    if isinstance(argument, ast.Constant):
+                        yield str(argument.value), place
 
 
 def _owners(file: Source) -> Iterator[tuple[str, ast.AST]]:
