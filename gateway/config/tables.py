@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from gateway.core import codec
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _LINKS = {"Reference": "", "Status": "status name", "ChainEntry": "[entries](#chains)"}
 _HEAD = "| Field | Takes | Default | Meaning |\n|---|---|---|---|\n"
+_schema = cache(document)
 
 
 def fill(text: str) -> str:
@@ -27,7 +29,7 @@ def table(name: str) -> str:
         return "| Variable | Field |\n|---|---|\n" + "\n".join(rows) + "\n"
     if name == "overrides":
         return "".join(f"- `{each}`\n" for each in variables())
-    schema = document()
+    schema = _schema()
     definition = schema if name == "Tree" else schema["$defs"][name]
     if name == "ChainEntry":
         definition = definition["anyOf"][1]["additionalProperties"]

@@ -92,6 +92,7 @@ def lint_imports(project: Path, *contracts: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow
 def test_the_rooms_stand_as_agreed() -> None:
     done = lint_imports(ROOT)
 
@@ -119,12 +120,14 @@ def test_every_part_of_the_lifecycle_has_its_place() -> None:
     [(room, contract, reached) for room, _, contract, reached in BREACHES.values()],
     ids=BREACHES.keys(),
 )
+@pytest.mark.slow
 def test_a_planted_breach_is_found(
     reports: Mapping[str, str], room: str, contract: str, reached: str
 ) -> None:
     assert f"gateway.{room}.planted -> {reached} (" in reports[contract]
 
 
+@pytest.mark.slow
 def test_a_room_without_a_place_is_found(tmp_path: Path) -> None:
     project = copy_to(tmp_path)
     plant(project, "attic", "import gateway.core")

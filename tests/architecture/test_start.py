@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.shared import ROOT
 
 ASKED_FOR = {
@@ -13,6 +15,7 @@ ASKED_FOR = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_start_loads_nothing_that_only_a_configuration_asks_for() -> None:
     program = "import sys, gateway.app, gateway.worker; print(*sys.modules)"
     command = [sys.executable, "-c", program]

@@ -5,21 +5,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, cast
-
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
-from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
 from tests.support.schema_samples import DOCUMENT, PICTURE, samples
 
 Json = dict[str, Any]
 MEMBER, VALUE = "x_planted", "planted-here"
-SCHEMAS: dict[str, Any] = {
-    "anthropic_messages": MessageCreateParamsNonStreaming,
-    "openai_chat": CompletionCreateParamsNonStreaming,
-    "openai_responses": ResponseCreateParamsNonStreaming,
+SCHEMAS = {
+    "anthropic_messages": "anthropic.types.message_create_params.MessageCreateParamsNonStreaming",
+    "openai_chat": "openai.types.chat.completion_create_params.CompletionCreateParamsNonStreaming",
+    "openai_responses": "openai.types.responses.response_create_params.ResponseCreateParamsNonStreaming",
 }
+"""What the clients say of each format, by name: loading it takes longer than most files of tests."""
 FREE = frozenset({"logit_bias"})
 """Names of objects whose members are no words of the format, and no others may be there."""
 SCHEMA: Json = {"type": "object", "properties": {"q": {"type": "string"}}}
@@ -182,9 +180,14 @@ def cases(caller: str) -> tuple[tuple[Json, tuple[Spot, ...]], ...]:
     """Return requests of a caller's format that hold every object of its schema, each made whole, with their spots."""
     whole = _WHOLE[caller]
     requests = [
-        whole(_filled(copy.deepcopy(each))) for each in (*samples(SCHEMAS[caller]), *MORE[caller])
+        whole(_filled(copy.deepcopy(each))) for each in (*samples(_schema(caller)), *MORE[caller])
     ]
     return tuple((request, tuple(_spots(request))) for request in requests)
+
+
+def _schema(caller: str) -> object:
+    module, _, name = SCHEMAS[caller].rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def _spots(request: Json) -> Iterator[Spot]:

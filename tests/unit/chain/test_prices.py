@@ -115,6 +115,7 @@ def test_the_latest_row_that_has_begun_counts() -> None:
     assert future.price("m") is None
 
 
+@pytest.mark.slow
 def test_a_price_is_looked_up_once_and_names_of_clients_are_kept_in_bounded_number() -> None:
     tariff = Tariff("openai", "openai", "")
 

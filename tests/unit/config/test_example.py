@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +95,17 @@ REFERRING: list[dict[str, Any]] = [
 ]
 
 
+document = cache(schema_json.document)
+
+
 @pytest.mark.parametrize("tree", WRONG)
 def test_editors_mark_what_the_loader_refuses(tree: dict[str, Any]) -> None:
-    assert mistakes_of(schema_json.document(), tree) != []
+    assert mistakes_of(document(), tree) != []
 
 
 @pytest.mark.parametrize("tree", REFERRING)
 def test_editors_accept_references(tree: dict[str, Any]) -> None:
-    assert mistakes_of(schema_json.document(), tree) == []
+    assert mistakes_of(document(), tree) == []
 
 
 def test_the_schema_is_that_of_the_models() -> None:
@@ -123,7 +127,7 @@ def fields(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_every_field_is_described_and_has_a_place_in_the_docs() -> None:
-    schema = schema_json.document()
+    schema = document()
     page = (ROOT / "docs/configuration.md").read_text()
     models = {name for name, facts in schema["$defs"].items() if "properties" in facts}
 

@@ -55,7 +55,7 @@ UNREAD = {"item_reference"}
 REFUSED = {"conversation", "prompt", "prompt.variables", "input[0]"}
 """Objects that every target refuses: what is stored elsewhere, and an item that is only named."""
 
-pytestmark = pytest.mark.bug("K34")
+pytestmark = [pytest.mark.bug("K34"), pytest.mark.slow]
 
 
 def sent(caller: str, aim: str, body: Json) -> tuple[str, list[str]] | None:

@@ -13,6 +13,7 @@ from gateway.middleware.guardrail.checks.orders import UNSEEN, clear_of
 from gateway.middleware.guardrail.checks.plain import _FORMS, plain_of
 from gateway.middleware.guardrail.linear import Trigger, compile_pattern
 from gateway.middleware.guardrail.sieve import Battery, Part, parts_of
+from tests.support.rounds import rounds
 from tests.unit.middleware.test_guardrail_finds import ABOUT, made
 from tests.unit.middleware.test_guardrail_live import EVERY, PARTS
 
@@ -75,7 +76,7 @@ def test_no_text_is_passed_over_in_which_a_check_finds_something() -> None:
     """And a check looks at few in which it finds nothing."""
     chance = random.Random(5)
     found = looked = 0
-    for _ in range(400):
+    for _ in rounds(400):
         parts = parts_of(texts(chance))
         suspects = {armed.name: places(parts, each) for armed, each in BATTERY.looks(parts)}
         for name, check in ALL.items():
@@ -84,7 +85,7 @@ def test_no_text_is_passed_over_in_which_a_check_finds_something() -> None:
             if check.triggers is not None:
                 found += len(truth)
                 looked += len(suspects.get(name, ()))
-    assert found > 500
+    assert found > len(rounds(500))
     assert looked < 4 * found
 
 
@@ -140,12 +141,13 @@ def test_letters_are_read_one_by_one_and_as_a_whole_as_the_standard_says() -> No
         "\u017f",
         "ﷺ",
     ]
-    for _ in range(1500):
+    for _ in rounds(1500):
         text = "".join(chance.choices(letters, k=chance.randint(0, 12)))
         assert plain_of(text) == text.translate(_FORMS)
         assert clear_of(text) == unicodedata.normalize("NFKC", UNSEEN.sub("", text))
 
 
+@pytest.mark.slow
 def test_every_letter_that_cannot_be_seen_is_looked_at_closer() -> None:
     """The class that is written down holds all that this Python knows of."""
     for code in range(sys.maxunicode + 1):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.middleware.semantic_cache.words import verifier
 from gateway.middleware.semantic_cache.words.features import NAMES, features
 from gateway.middleware.semantic_cache.words.signature import Signature, signature
+from tests.support.rounds import rounds
 
 COSINES = (verifier.NO_COSINE, 0.0, 0.5, 0.9, 1.0)
 
@@ -37,7 +38,7 @@ def test_every_path_through_the_trees_ends_in_a_leaf() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(COSINES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=len(rounds(60)), deadline=None)
 def test_a_score_lies_between_0_and_1_and_is_the_same_either_way_round(
     one: str, other: str, cosine: float
 ) -> None:
@@ -48,7 +49,7 @@ def test_a_score_lies_between_0_and_1_and_is_the_same_either_way_round(
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=len(rounds(60)), deadline=None)
 def test_there_is_one_number_for_each_feature(one: str, other: str) -> None:
     a, b = pair(one, other)
     row = features(a, b, 0.5)

@@ -213,6 +213,7 @@ async def test_holds_of_other_counters_are_looked_up_anew(scene: Scene) -> None:
 
 
 @pytest.mark.bug("K38")
+@pytest.mark.slow
 async def test_no_more_settled_ids_are_kept_than_there_is_room_for(scene: Scene) -> None:
     for number in range(200_100):
         scene.counters.settle_now("t", f"{number}", (), ())

@@ -230,6 +230,7 @@ def test_what_cannot_be_encoded_is_counted_not_raised(log: Log) -> None:
     assert log.sink.lost == 1
 
 
+@pytest.mark.slow
 def test_many_different_names_do_not_fill_the_memory(log: Log) -> None:
     for number in range(10_000):
         log.sink.write(record(tenant=f"tenant-{number}"))

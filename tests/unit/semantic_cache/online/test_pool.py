@@ -61,6 +61,7 @@ def send(model: PoolModel, traffic: Traffic, count: int, noise: float = 0.001) -
 
 
 @pytest.mark.bug("K21")
+@pytest.mark.slow
 def test_wrong_hits_stay_below_the_bound_in_nearly_all_runs() -> None:
     alpha, count = 0.02, 1100
     runs = [send(PoolModel(alpha, seed=seed), Traffic(seed), count) for seed in range(40)]
