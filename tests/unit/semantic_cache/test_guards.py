@@ -28,6 +28,10 @@ FORBIDDEN = [
     ("direction", "Trains from Oslo to Bergen", "Trains from Bergen to Oslo"),
     ("direction", "Are lions bigger than bears?", "Are bears bigger than lions?"),
     ("direction", "Is rent more costly than a loan?", "Is a loan more costly than rent?"),
+    ("direction", "Is Ann lying to Bob?", "Is Bob lying to Ann?"),
+    ("direction", "is the nurse loyal to the cook", "is the cook loyal to the nurse"),
+    ("direction", "Tell Ann that Bob is late", "Tell Bob that Ann is late"),
+    ("opposite", "Is the pump working?", "Is the pump broken?"),
     ("opposite", "How do I enable the alarm?", "How do I disable the alarm?"),
     ("opposite", "Is the shop open?", "Is the shop closed?"),
     ("opposite", "Is this lawful?", "Is this unlawful?"),
@@ -61,6 +65,9 @@ FORBIDDEN = [
     ("long", "word " * LONGEST, "word " * LONGEST + "end"),
 ]
 PASSED = [
+    ("Is Ann connected to Bob?", "Is Bob connected to Ann?"),
+    ("Is Ann or Bob late?", "Is Bob or Ann late?"),
+    ("Is that cat asleep?", "Is that cat currently asleep?"),
     ("Which countries border Chad?", "Which country borders Chad?"),
     ("Set the alarm for 5 AM", "set an alarm for 5 am"),
     ("TURN IT OFF FOR US NOW", "turn it off for us now"),

@@ -101,7 +101,7 @@ DAYS: Final = (
     }
 )
 RELATIVE: Final = words(
-    "today tomorrow yesterday tonight now currently noon midnight morning afternoon evening night weekend"
+    "today tomorrow yesterday tonight now noon midnight morning afternoon evening night weekend"
     " spring summer autumn winter fall christmas easter halloween thanksgiving"
 )
 MONEY: Final = {"$": "dollar", "£": "pound", "€": "euro", "¥": "yen", "₹": "rupee"} | pairs(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from gateway.middleware.semantic_cache.words import moves
 from gateway.middleware.semantic_cache.words.guards import REASONS, veto
 from gateway.middleware.semantic_cache.words.lexicon import (
     AUXILIARIES,
@@ -70,6 +71,7 @@ NAMES: Final = (
     "starts_same",
     "veto",
     "key_same",
+    *moves.NAMES,
 )
 """Feature by feature; each is the same either way round."""
 
@@ -91,6 +93,7 @@ def features(a: Signature, b: Signature, cosine: float) -> list[float]:
         *_named(a, b),
         *_grammar(a, b, left + right),
         *_meaning(a, b, left, right),
+        *moves.moves(a, b),
     ]
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from gateway.middleware.semantic_cache.words.form import differs
-from gateway.middleware.semantic_cache.words.lexicon import FUNCTION, words
+from gateway.middleware.semantic_cache.words.lexicon import AUXILIARIES, FUNCTION, words
 from gateway.middleware.semantic_cache.words.opposites import opposed, same_class
 from gateway.middleware.semantic_cache.words.reading import LONGEST
 from gateway.middleware.semantic_cache.words.signature import Signature, signature
@@ -29,6 +29,7 @@ _TURNS: Final = frozenset(
     {("more", "less"), ("less", "more"), ("most", "least"), ("least", "most")}
 )
 _ENDS: Final = words("from to into")
+_LINKS: Final = words("and or")
 
 
 def veto(a: Signature, b: Signature) -> str:
@@ -73,7 +74,30 @@ def _grammar(a: Signature, b: Signature) -> str:
         return "negation"
     if a.gendered != b.gendered:
         return "pronoun"
-    return "direction" if _turned(a, b) or _compared_backwards(a, b) else ""
+    is_turned = _turned(a, b) or _compared_backwards(a, b) or _exchanged(a, b)
+    return "direction" if is_turned else ""
+
+
+def _exchanged(a: Signature, b: Signature) -> bool:
+    """Tell whether all is the same but for two names, or any two things of a question, that changed places.
+
+    Where the order does not matter the canonical form knows: such texts never come here.
+    """
+    if len(a.words) != len(b.words):
+        return False
+    pairs = zip(a.words, b.words, strict=True)
+    places = [at for at, (one, other) in enumerate(pairs) if one != other]
+    if len(places) != 2:
+        return False
+    first, last = places
+    one, other = a.words[first], a.words[last]
+    if (b.words[first], b.words[last]) != (other, one) or {one, other} & FUNCTION:
+        return False
+    between = a.words[first + 1 : last]
+    if between and _LINKS.issuperset(between):
+        return False
+    are_names = {one, other} <= {*a.names} and {one, other} <= {*b.names}
+    return are_names or (a.words[0] in AUXILIARIES and b.words[0] in AUXILIARIES)
 
 
 def _ends(side: Signature) -> dict[str, str]:

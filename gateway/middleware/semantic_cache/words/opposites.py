@@ -82,6 +82,10 @@ reward/punish rejected/approved refundable/nonrefundable win/draw attend/miss ca
 teach/learn lead/follow speak/listen ask/answer ask/tell question/reply wake/sleep sit/stand lie/stand
 walk/run float/sink push/drag succeed/precede export/import innocent/liable employed/unemployed major/minor
 senior/junior master/slave primary/secondary primary/backup maternal/paternal maternity/paternity
+legal/unlawful legally/illegally legal/prohibited legally/prohibited legal/forbidden lawful/illegal
+lawful/prohibited lawfully/illegally lawfully/unlawfully lawfully/illegal permitted/prohibited
+allowed/prohibited allowed/illegal allowed/forbidden fair/unlawful fair/wrongful valid/void valid/invalid working/broken working/faulty properly/fault
+properly/faulty properly/badly fine/faulty well/unwell eat/avoid drink/avoid take/avoid
 inward/outward clockwise/anticlockwise clockwise/counterclockwise deductible/taxable guest/member plus/minus
 """
 
