@@ -84,8 +84,9 @@ walk/run float/sink push/drag succeed/precede export/import innocent/liable empl
 senior/junior master/slave primary/secondary primary/backup maternal/paternal maternity/paternity
 legal/unlawful legally/illegally legal/prohibited legally/prohibited legal/forbidden lawful/illegal
 lawful/prohibited lawfully/illegally lawfully/unlawfully lawfully/illegal permitted/prohibited
-allowed/prohibited allowed/illegal allowed/forbidden fair/unlawful fair/wrongful valid/void valid/invalid working/broken working/faulty properly/fault
-properly/faulty properly/badly fine/faulty well/unwell eat/avoid drink/avoid take/avoid
+allowed/prohibited allowed/illegal allowed/forbidden fair/unlawful fair/wrongful valid/void valid/invalid
+working/broken working/faulty properly/fault properly/faulty properly/badly fine/faulty well/unwell
+eat/avoid drink/avoid take/avoid
 inward/outward clockwise/anticlockwise clockwise/counterclockwise deductible/taxable guest/member plus/minus
 """
 
