@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gateway.core import codec
 from gateway.dialects.chat.manners import MANNERS, Manner
 from gateway.dialects.fit.names import fits
 from gateway.dialects.grammar import NameRules
@@ -28,7 +29,8 @@ class HistoryRules:
     messages of the developer, and such that say nothing. `leading`: system prompts stand in front, and another
     message behind them. `turns`: user and model take turns, and the user begins. `replies`: the model speaks
     between results and the user. `prefix`: a last message of the model is marked to be gone on with; `prefill`:
-    there may be one. `thoughts`: calls come with the reasoning before them, be it empty.
+    there may be one. `thoughts`: calls come with the reasoning before them, be it empty, but for
+    `quiet`, models that do not think, as JSON.
     """
 
     call_ids: NameRules | None = None
@@ -41,6 +43,7 @@ class HistoryRules:
     prefix: bool = False
     prefill: bool = True
     thoughts: bool = False
+    quiet: frozenset[bytes] = frozenset()
     words: tuple[bytes, ...] = field(init=False, default=())
     orders: bool = field(init=False, default=False)
 
@@ -67,6 +70,7 @@ class HistoryRules:
             prefix=manner.strict,
             prefill=grammar.prefill,
             thoughts=manner.wants_thinking,
+            quiet=frozenset(codec.encode(name) for name in manner.quiet),
         )
 
 

@@ -51,9 +51,9 @@ class Manner:
     `fields`: settings that it knows. `openai`: it knows custom tools and choices among some tools; `developer`: it
     knows developer messages. `thinking`: where reasoning of the history stands: a member of that name,
     reasoning_details, `parts` of the content (Mistral), or nowhere; `wants_thinking`: with reasoning on, calls of
-    the history must come with it, be it empty. `reasoning`: how its amount is said: effort (`reasoning_effort`),
-    object (OpenRouter), switch (`thinking`, beside an effort), either (one of the two), flags (Alibaba).
-    `null_content`: a message of calls alone has null content, else an empty text. `documents`: how a document is
+    the history must come with it, be it empty; models of `quiet` do not think. `reasoning`: how its amount is said:
+    effort (`reasoning_effort`), object (OpenRouter), switch (`thinking`, beside an effort), either (one of both),
+    flags (Alibaba). `null_content`: a message of calls alone has null content, else an empty text. `documents`: how a document is
     written: file, address (Mistral), or not at all. `strict`: it refuses members that it does not know (Mistral);
     a last message of the model is marked to be gone on with, and one of the model stands between results and the
     user. `refused`: members of messages that OpenAI takes and gives, and this kind refuses. `held`: relays keep the
@@ -64,6 +64,7 @@ class Manner:
     openai: bool = False
     developer: bool = False
     wants_thinking: bool = False
+    quiet: frozenset[str] = frozenset()
     thinking: Literal["", "reasoning", "reasoning_content", "reasoning_details", "parts"] = (
         "reasoning_content"
     )
@@ -160,6 +161,7 @@ MANNERS: Mapping[str, Manner] = {
     "deepseek": Manner(
         fields=_SAID,
         wants_thinking=True,
+        quiet=frozenset({"deepseek-chat"}),
         reasoning="switch",
         grammar=replace(
             _BASE,

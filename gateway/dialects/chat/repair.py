@@ -36,7 +36,11 @@ def repaired(fields: codec.Fields, rules: HistoryRules) -> tuple[codec.Raw, Sequ
         return None
     if not all(entry.role in _ROLES for entry in entries):
         return None
-    thinks = rules.thoughts and _OFF not in bytes(fields.get("thinking") or b"")
+    thinks = (
+        rules.thoughts
+        and _OFF not in bytes(fields.get("thinking") or b"")
+        and bytes(fields.get("model") or b"") not in rules.quiet
+    )
     notes = Notes()
     found = _Repair(rules, notes).done(entries, thinks=thinks)
     if not found or (len(found) == len(entries) and not any(entry.changed for entry in found)):

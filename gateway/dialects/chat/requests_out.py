@@ -30,7 +30,8 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     """
     manner = manner_of(facts.kind)
     reasoning = _settled(prompt, manner, notes)
-    thinks = reasoning is None or reasoning.enabled is not False  # some think where nobody says so
+    is_on = reasoning is None or reasoning.enabled is not False  # some think where nobody says so
+    thinks = is_on and facts.model not in manner.quiet
     body: dict[str, Any] = {"messages": messages_out(prompt.messages, manner, notes, thinks=thinks)}
     tools, choice = _allowed(prompt, manner)
     if tools:

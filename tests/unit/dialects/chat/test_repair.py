@@ -192,6 +192,12 @@ def test_calls_come_with_reasoning_where_it_is_wanted(kind: str) -> None:
     assert relayed(kind, *history, thinking={"type": "disabled"})[0] == history
 
 
+def test_a_model_that_does_not_think_gets_calls_as_they_came() -> None:
+    history = [USER, called(GOOD_ID), result(GOOD_ID)]
+    assert relayed("deepseek", *history, model="deepseek-chat")[0] == history
+    assert relayed("deepseek", *history, model="deepseek-flash")[0] != history
+
+
 @pytest.mark.parametrize(
     "body", ['"text"', "[1]", '[{"role":"tool"}, "x"]', '[{"role":"odd","content":""}]', "{}"]
 )
