@@ -53,11 +53,12 @@ class Manner:
     reasoning_details, `parts` of the content (Mistral), or nowhere; `wants_thinking`: with reasoning on, calls of
     the history must come with it, be it empty; models of `quiet` do not think. `reasoning`: how its amount is said:
     effort (`reasoning_effort`), object (OpenRouter), switch (`thinking`, beside an effort), either (one of both),
-    flags (Alibaba). `null_content`: a message of calls alone has null content, else an empty text. `documents`: how a document is
-    written: file, address (Mistral), or not at all. `strict`: it refuses members that it does not know (Mistral);
-    a last message of the model is marked to be gone on with, and one of the model stands between results and the
-    user. `refused`: members of messages that OpenAI takes and gives, and this kind refuses. `held`: relays keep the
-    rules of this kind as well (`chat.history_rules`); not where whoever runs the server decides on them.
+    flags (Alibaba). `null_content`: a message of calls alone has null content, else an empty text. `documents`:
+    how a document is written: file, address (Mistral), or not at all. `strict`: it refuses members that it does
+    not know (Mistral); a last message of the model is marked to be gone on with, and one of the model stands
+    between results and the user. `refused`: members of messages that OpenAI takes and gives, and this kind
+    refuses. `held`: relays keep the rules of this kind as well (`chat.history_rules`); not where whoever runs
+    the server decides on them.
     """
 
     fields: Fields = _OPEN
