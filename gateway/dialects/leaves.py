@@ -82,7 +82,6 @@ _BEGINNINGS = {"message_start": "message", "response": "response"}
 _DEEPEST = 200
 _SMALL = 99_999_999
 """Larger numbers among what callers and models name as they like may be those of cards and people."""
-_SPACED = (b" :", b"\t:", b"\r:", b"\n:")
 _SPACED_KEY = re.compile(rb'"[ \t\r\n]+:').findall
 Holder = MutableMapping[str, Any] | list[Any]
 
@@ -168,9 +167,7 @@ def count_names(text: bytes) -> int:
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     found = text.count(b'":')
-    if any(spaced in text for spaced in _SPACED):
-        found += len(_SPACED_KEY(text))
-    return found
+    return found + len(_SPACED_KEY(text))
 
 
 def answer_tree(body: bytes) -> Tree:
