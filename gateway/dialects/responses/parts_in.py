@@ -67,7 +67,7 @@ def _output_text(part: Json, at: str) -> Part:
         for place, note in enumerate(notes)
     )
     rest = rest_of(part, _OUTPUT)
-    if rest.keys() == {"logprobs"} and not rest["logprobs"]:
+    if set(rest) == {"logprobs"} and not rest["logprobs"]:
         rest = NO_BAG
     return Text(said, citations=cited, extra=rest)
 
