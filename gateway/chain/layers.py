@@ -21,6 +21,7 @@ from gateway.config.errors import ConfigError, Mistake, did_you_mean
 from gateway.config.node import View
 from gateway.config.patterns import fits
 from gateway.config.schema import Tree
+from gateway.config.sound import Sound
 from gateway.core.call import Call, ModelRef
 from gateway.middleware.base import Build, Middleware, OptionError, Proceed
 from gateway.middleware.ports import Ports
@@ -249,17 +250,43 @@ class _NowhereKept:
 
 def check_chains(tree: Tree) -> ChainBuilder:
     """Build every chain of a tree for its mistakes alone; calls nothing. Raises ConfigError."""
+    builder = _built(tree, tree.models)
+    for name in tree.tenants:
+        builder.findings[name] += unpriced(tree, name)
+    builder.finish()
+    return builder
+
+
+def more_mistakes(error: ConfigError) -> ConfigError:
+    """Return an error of a configuration with the mistakes of its chains too, as far as these can be read."""
+    sound = error.rest
+    if not isinstance(sound, Sound):
+        return error
+    builder = _built(sound.tree, sound.models, is_whole=sound.is_whole)
+    told = {(each.file, each.line, each.column) for each in error.mistakes if each.line}
+    paths = {each.path for each in error.mistakes}
+    more = [
+        each
+        for each in builder.mistakes
+        if (each.file, each.line, each.column) not in told and each.path not in paths
+    ]
+    return ConfigError((*error.mistakes, *more))
+
+
+def _built(tree: Tree, names: Iterable[str], *, is_whole: bool = True) -> ChainBuilder:
     registry = Registry.create(None)
     try:
         kept_nowhere = cast("Any", _NowhereKept)
         ports = Ports(Metrics(registry, VERSION), *(cast("Any", None),) * 3, cache=kept_nowhere)
-        models = {name: Model(name, (), "weighted", None, None, None) for name in tree.models}
+        models = {name: Model(name, (), "weighted", None, None, None) for name in names}
         builder = Chains(nowhere, ports).builder(tree, models)
+        builder.is_apart = builder.is_apart and is_whole  # else nobody knows where state is kept
         for name, tenant in tree.tenants.items():
-            chain = builder.build(name, tree.chain_of(name))
-            builder.uses(name, chain, tenant.use, models)
-            builder.findings[name] += unpriced(tree, name)
-        builder.finish()
+            try:
+                entries = tree.chain_of(name)
+            except (KeyError, RecursionError):
+                continue  # a stack that is not there or holds itself: that was said before
+            builder.uses(name, builder.build(name, entries), tenant.use, models)
         return builder
     finally:
         registry.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.chain import explain
 from gateway.chain.endings import ending_notes
-from gateway.chain.layers import check_chains, known_middleware
+from gateway.chain.layers import check_chains, known_middleware, more_mistakes
 from gateway.chain.pending import PROTECTING
 from gateway.cli.keys import run_keys
 from gateway.config.errors import ConfigError
@@ -57,18 +57,21 @@ def load_tree(
 ) -> Tree:
     """Load a configuration for use; `found` are kinds whose server answers on this machine.
 
-    `files` keep what was read.
+    `files` keep what was read. Raises ConfigError with every mistake, those of chains too.
     """
-    return load(
-        path,
-        environ=os.environ,
-        known_kinds=Kinds(known_kinds(), kind_rules()),
-        known_middleware=known_middleware(),
-        absent_middleware=[kind for kind in PROTECTING if kind not in KINDS],
-        overrides=overrides,
-        found=found,
-        files=files,
-    )
+    try:
+        return load(
+            path,
+            environ=os.environ,
+            known_kinds=Kinds(known_kinds(), kind_rules()),
+            known_middleware=known_middleware(),
+            absent_middleware=[kind for kind in PROTECTING if kind not in KINDS],
+            overrides=overrides,
+            found=found,
+            files=files,
+        )
+    except ConfigError as error:
+        raise more_mistakes(error) from None
 
 
 _OF_CLOUD: Mapping[str, frozenset[str]] = {

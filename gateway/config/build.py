@@ -16,6 +16,7 @@ from gateway.config.node import Node, View
 from gateway.config.references import REFERENCES, Secret, Unresolved, resolve
 from gateway.config.schema import Tree
 from gateway.config.settings import override
+from gateway.config.sound import Sound, sound_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,15 @@ def build(
         mistakes += check_kinds(View(root), origin.rules)
     tree = _validated(root, mistakes)
     if tree is None or mistakes:
-        raise ConfigError(mistakes)
+        raise ConfigError(mistakes, _sound(root, tree) if whole else None)
     return tree.with_origin((), tuple(notes))
+
+
+def _sound(root: Node, tree: Tree | None) -> Sound | None:
+    left = tree or sound_part(_data(View(root)))
+    models = View(root).get("models")
+    names = frozenset(models.entries()) if models is not None else frozenset[str]()
+    return None if left is None else Sound(left, names, is_whole=tree is not None)
 
 
 def referred(root: Node) -> set[str]:

@@ -38,10 +38,14 @@ class Mistake:
 
 
 class ConfigError(GatewayError):
-    """The configuration cannot be used; `mistakes` holds every reason, sorted by place."""
+    """The configuration cannot be used; `mistakes` holds every reason, sorted by place.
 
-    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+    `rest` is a tree of what is sound, where one is left, for whoever looks for more mistakes in it.
+    """
+
+    def __init__(self, mistakes: Iterable[Mistake], rest: object = None) -> None:
         self.mistakes = tuple(sorted(set(mistakes)))
+        self.rest = rest
         super().__init__("config_invalid", detail=render(self.mistakes))
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -12,6 +13,7 @@ from gateway.config.errors import ConfigError, Mistake
 from gateway.config.files import Files
 from gateway.config.kinds import Kinds
 from gateway.config.schema import Tree
+from gateway.config.sound import Sound
 
 _CODE = re.compile(r"[^:]+\.py:\w+")
 """How options name what stands in a file of code: `checks.py:no_secrets`."""
@@ -55,7 +57,13 @@ def load(  # noqa: PLR0913  each is one thing that commands differ in
         files,
         kinds.rules,
     )
-    tree = build(written.root, origin, written.mistakes, whole=written.whole)
+    try:
+        tree = build(written.root, origin, written.mistakes, whole=written.whole)
+    except ConfigError as error:
+        rest = error.rest
+        if isinstance(rest, Sound):
+            error.rest = replace(rest, tree=rest.tree.with_origin(written.files, ()))
+        raise
     tree = place_database(tree, data_dir).with_origin(written.files, (*notes, *tree.notes))
     for other in _read_by_others(tree):
         files.note(other)
