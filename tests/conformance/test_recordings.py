@@ -29,6 +29,7 @@ from tests.support.recordings import (
 )
 from tests.support.replayed import (
     CALLED,
+    ERROR,
     RECORDINGS,
     Scene,
     call,
@@ -125,7 +126,7 @@ async def test_a_plain_answer_that_is_cut_is_an_error(scene: Scene, recording: R
 
 @cases(r for r in RECORDINGS if r.status >= 400)
 def test_an_error_says_what_the_provider_said(scene: Scene, recording: Recording) -> None:
-    answer = scene.ask(recording, "chunk=whole")
+    answer = scene.ask(recording, ERROR)
 
     error = answer.json()["error"]
     expected: Json = recording.expect.get("error") or {}

@@ -164,7 +164,7 @@ async def test_patience_ends_in_time_where_nobody_is_busy() -> None:
         async with patience(0.05):
             await asyncio.sleep(30)
 
-    assert 0.05 <= clock.monotonic() - began < 1.0
+    assert 0.045 <= clock.monotonic() - began < 1.0  # loops count in whole milliseconds
 
 
 async def test_patience_counts_no_time_in_which_the_loop_stood_still() -> None:

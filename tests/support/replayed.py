@@ -23,6 +23,8 @@ from tests.support.gateway import (
 from tests.support.recordings import Json, Recording, load, matching
 
 RECORDINGS = load()
+ERROR = "error"
+"""The options under which an error is heard once, as the provider said it."""
 CALLED = [recording for recording in RECORDINGS if recording.endpoint != "models"]
 
 
@@ -44,7 +46,8 @@ def call(gateway: Gateway, recording: Recording, options: str) -> dict[str, Any]
     url = f"{gateway.url}/v1{recording.path}"
     name = f"{recording.id}@{options}" if options else recording.id
     if recording.endpoint == "models":
-        provider = f"{recording.id}-any" if options else recording.id
+        ending = "-error" if options == ERROR else "-any"
+        provider = f"{recording.id}{ending}" if options else recording.id
         return {"method": "GET", "url": url, "headers": {"x-gateway-provider": provider}}
     return {"method": "POST", "url": url, "json": {**recording.request, "model": name}}
 
@@ -71,6 +74,11 @@ def configuration(replay: str) -> Json:
         models[recording.id] = {"targets": [target]}
         steered = {"provider": f"{recording.id}-any", "model": "opt:*"}
         models[f"{recording.id}@*"] = {"targets": [steered]}
+        if recording.status >= 400:
+            # An account of its own: one that was just told to wait says so itself.
+            providers[f"{recording.id}-error"] = providers[f"{recording.id}-any"]
+            own = {"provider": f"{recording.id}-error", "model": "opt:chunk=whole"}
+            models[f"{recording.id}@{ERROR}"] = {"targets": [own]}
     tenant = {
         "keys": [{"id": "test", "secret": KEY}],
         "models": list(models),
