@@ -63,7 +63,7 @@ def read_prompt(body: Json) -> Prompt:
         origin=ORIGIN,
         messages=(*_system(body.get("system") or []), *_messages(body["messages"])),
         tools=_tools(tools.get("tools") or []),
-        choice=_choice(tools.get("toolChoice")),
+        choice=_choice(tools.get("toolChoice") or _own_choice(chosen)),
         parallel=False if chosen.get("disable_parallel_tool_use") else None,
         max_tokens=inference.get("maxTokens"),
         sampling=Sampling(
@@ -78,6 +78,17 @@ def read_prompt(body: Json) -> Prompt:
         service_tier=_object(body, "serviceTier").get("type", ""),
         extra={name: value for name, value in extra.items() if value},
     )
+
+
+def _own_choice(chosen: Json) -> Json | None:
+    """Return a choice in Claude's own words as Converse says it; auto is what holds without a word."""
+    match chosen.get("type"):
+        case "any":
+            return {"any": {}}
+        case "tool":
+            return {"tool": {"name": chosen["name"]}}
+        case _:
+            return None
 
 
 def _object(fields: Json, name: str) -> Json:

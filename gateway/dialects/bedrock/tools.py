@@ -38,6 +38,8 @@ def write_tools(prompt: Prompt, family: Family, content: Content, notes: Notes) 
         notes.lost("value_changed", "tool_choice")
         return config
     forced = _forced(choice)
+    if forced and _says_one(prompt, family):
+        return config  # the choice stands beside what says so; said twice it is refused
     if forced and family.takes_choice:
         config["toolChoice"] = forced
     elif forced:
@@ -51,7 +53,7 @@ def one_call_at_a_time(prompt: Prompt, family: Family, notes: Notes) -> dict[str
         return {}
     if prompt.choice is not None and prompt.choice.mode == "none":
         return {}
-    if not (family.is_claude and family.version >= (4, 5)):
+    if not _says_one(prompt, family):
         notes.lost("field_unsupported", "parallel_tool_calls")
         return {}
     choice = prompt.choice or ToolChoice()
@@ -59,6 +61,11 @@ def one_call_at_a_time(prompt: Prompt, family: Family, notes: Notes) -> dict[str
     if choice.mode == "named":
         named["name"] = choice.names[0]
     return {"tool_choice": {**named, "disable_parallel_tool_use": True}}
+
+
+def _says_one(prompt: Prompt, family: Family) -> bool:
+    """Tell whether one call at a time is asked for, and a field of the model's own says so."""
+    return prompt.parallel is False and family.is_claude and family.version >= (4, 5)
 
 
 def _forced(choice: ToolChoice) -> dict[str, Any]:

@@ -2,12 +2,25 @@
 
 import re
 
-from gateway.core.message import Reasoning
+from gateway.core import codec
+from gateway.core.message import Prompt, Reasoning
+from gateway.dialects.losses import Notes
 from gateway.dialects.sides import Facts
 
+_STANDARD = "standard_only"
+"""What callers of Messages say for no tier that costs more."""
 _HOSTS = frozenset({"openai", "azure"})
 _REASONING = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9]))(?![0-9])")
 _ALWAYS = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-5)(?![.0-9])")
+_NO_STOP = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-5(?:\.[0-4])?)(?![.0-9])")
+_OLD = re.compile(r"(?:^|[/._:-])(?:gpt-[34]|chatgpt)|-chat\b")
+_NEVER = {
+    "openai": _OLD,
+    "azure": _OLD,
+    "groq": re.compile(r"(?:^|/)(?:llama|gemma|mixtral|kimi-k2-instruct)"),
+}
+"""By kind: models that are known not to reason, and refuse to be asked for it."""
+_NO_THINKING = (Reasoning(), Reasoning(effort="none"))
 FIXED = frozenset(
     {
         "frequency_penalty",
@@ -32,6 +45,34 @@ def continues(facts: Facts) -> bool:
     """Tell whether an answer that the history begins may be gone on with: models that reason begin anew."""
     model = facts.model.lower()
     return facts.kind not in _HOSTS or "chat" in model or not _REASONING.search(model)
+
+
+def takes_stop(facts: Facts) -> bool:
+    """Tell whether stop sequences are taken: not by the first families that reason."""
+    model = facts.model.lower()
+    return facts.kind not in _HOSTS or "chat" in model or not _NO_STOP.search(model)
+
+
+def reasoning_for(prompt: Prompt, facts: Facts, notes: Notes) -> Reasoning | None:
+    """Return how much a model is asked to think: nothing of one that is known not to reason, which refuses it."""
+    asked, never = prompt.reasoning, _NEVER.get(facts.kind)
+    if asked is None or never is None or not never.search(facts.model.lower()):
+        return asked
+    rest = codec.replace(asked, extra={})
+    if rest not in _NO_THINKING and asked.enabled is not False:
+        notes.lost("field_unsupported", "reasoning")
+    return None
+
+
+def tier_of(prompt: Prompt, facts: Facts, notes: Notes) -> str | None:
+    """Return the tier of service in OpenAI's words; one of another maker's is what holds without a word."""
+    tier = prompt.service_tier
+    if tier != _STANDARD:
+        return tier or None
+    if facts.kind in _HOSTS:
+        return "default"
+    notes.lost("field_unsupported", "service_tier")
+    return None
 
 
 def has_fixed_sampling(facts: Facts, reasoning: Reasoning | None) -> bool:

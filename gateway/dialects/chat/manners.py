@@ -230,7 +230,12 @@ def manner_of(kind: str) -> Manner:
 
 
 @cache
-def grammar_of(kind: str, *, prefill: bool = True) -> Grammar:
-    """Return what a history must be for a kind of provider; `prefill`: its model goes on with an answer."""
+def grammar_of(kind: str, *, prefill: bool = True, stops: bool = True) -> Grammar:
+    """Return what a history must be for a kind of provider.
+
+    `prefill`: its model goes on with an answer; `stops`: it takes stop sequences, else the gateway ends answers.
+    """
     grammar = manner_of(kind).grammar
-    return grammar if prefill else replace(grammar, prefill=False)
+    if prefill and stops:
+        return grammar
+    return replace(grammar, prefill=prefill, most_stops=grammar.most_stops if stops else 0)

@@ -5,7 +5,13 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import Prompt, Reasoning, Sampling, ServerTool, Tool, ToolChoice
-from gateway.dialects.chat.families import FIXED, has_fixed_sampling, limit_name
+from gateway.dialects.chat.families import (
+    FIXED,
+    has_fixed_sampling,
+    limit_name,
+    reasoning_for,
+    tier_of,
+)
 from gateway.dialects.chat.manners import Fields, Manner, manner_of
 from gateway.dialects.chat.messages_out import marker, messages_out
 from gateway.dialects.losses import Notes, refuse
@@ -29,7 +35,7 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     Raises InputError for what must not be lost: tools that another provider runs.
     """
     manner = manner_of(facts.kind)
-    reasoning = _settled(prompt, manner, notes)
+    reasoning = _settled(prompt, facts, manner, notes)
     is_on = reasoning is None or reasoning.enabled is not False  # some think where nobody says so
     thinks = is_on and facts.model not in manner.quiet
     body: dict[str, Any] = {"messages": messages_out(prompt.messages, manner, notes, thinks=thinks)}
@@ -45,7 +51,8 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     if reasoning is not None:
         body.update(_reasoning(reasoning, manner, notes))
     known = manner.fields - FIXED if has_fixed_sampling(facts, reasoning) else manner.fields
-    _add_settings(body, prompt, known, manner, notes)
+    tier = tier_of(prompt, facts, notes)
+    _add_settings(body, codec.replace(prompt, service_tier=tier or ""), known, manner, notes)
     for name, value in prompt.extra.items():
         if prompt.origin == ORIGIN:
             body[name] = value
@@ -54,9 +61,9 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     return {name: codec.raw(value) for name, value in body.items()}
 
 
-def _settled(prompt: Prompt, manner: Manner, notes: Notes) -> Reasoning | None:
+def _settled(prompt: Prompt, facts: Facts, manner: Manner, notes: Notes) -> Reasoning | None:
     """Return how much to think: a forced call goes before it where both are not taken together (DeepSeek)."""
-    reasoning, choice = _known(prompt), prompt.choice
+    reasoning, choice = _known(prompt, facts, notes), prompt.choice
     forced = prompt.tools and choice is not None and choice.mode in {"required", "named"}
     if reasoning is None or reasoning.enabled is False or not forced or not manner.wants_thinking:
         return reasoning
@@ -64,9 +71,9 @@ def _settled(prompt: Prompt, manner: Manner, notes: Notes) -> Reasoning | None:
     return Reasoning(enabled=False)
 
 
-def _known(prompt: Prompt) -> Reasoning | None:
+def _known(prompt: Prompt, facts: Facts, notes: Notes) -> Reasoning | None:
     """Return how much to think, without the members that only another format knows."""
-    reasoning = prompt.reasoning
+    reasoning = reasoning_for(prompt, facts, notes)
     if reasoning is None or not reasoning.extra or prompt.origin == ORIGIN:
         return reasoning
     known = codec.replace(reasoning, extra={})

@@ -6,7 +6,7 @@ from gateway.core.message import Prompt
 from gateway.dialects.base import Redactor, StreamRules, unredacted
 from gateway.dialects.chat.answers_in import read_whole
 from gateway.dialects.chat.answers_out import write_answer
-from gateway.dialects.chat.families import continues
+from gateway.dialects.chat.families import continues, takes_stop
 from gateway.dialects.chat.manners import grammar_of
 from gateway.dialects.chat.requests_in import read_request
 from gateway.dialects.chat.requests_out import write_request
@@ -37,7 +37,7 @@ class ChatSide(PlainErrors):
 
     def grammar(self, facts: Facts) -> Grammar:
         """Return what a history must be for this kind of provider."""
-        return grammar_of(facts.kind, prefill=continues(facts))
+        return grammar_of(facts.kind, prefill=continues(facts), stops=takes_stop(facts))
 
     def path(self, facts: Facts) -> bytes:
         """Return the address of the call."""

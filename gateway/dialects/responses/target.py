@@ -10,7 +10,7 @@ from gateway.core.codec import as_object
 from gateway.core.message import Message, Prompt, ServerTool, Text
 from gateway.core.scope import digest
 from gateway.dialects.base import Redactor, StreamRules, unredacted
-from gateway.dialects.chat.families import continues
+from gateway.dialects.chat.families import continues, has_fixed_sampling, reasoning_for, tier_of
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.makers import maker_of
@@ -56,6 +56,8 @@ _UNKNOWN_HERE = (
     "frequency_penalty",
     "logit_bias",
 )
+_FIXED_HERE = ("temperature", "top_p", "top_logprobs")
+"""Settings that a model refuses while it reasons, but for the value that holds anyway."""
 _BAD = (codec.JSONError, RecursionError, UnicodeDecodeError)
 
 
@@ -159,9 +161,10 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
     if most is not None and most < _LEAST_TOKENS and facts.kind in _STRICT:
         most = _LEAST_TOKENS
         notes.lost("value_changed", "max_tokens")
-    reasoning = write_reasoning(prompt.reasoning, own=prompt.origin == ORIGIN)
-    if prompt.reasoning is not None and prompt.reasoning.budget is not None:
+    asked = reasoning_for(prompt, facts, notes)
+    if asked is not None and asked.budget is not None:
         notes.lost("value_changed", "the budget of thinking")
+    reasoning = write_reasoning(asked, own=prompt.origin == ORIGIN)
     settings: dict[str, Any] = {
         "max_output_tokens": most,
         "temperature": sampling.temperature,
@@ -171,11 +174,16 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
         "reasoning": reasoning or None,
         "user": _short(prompt.user, "user", facts, notes) or None,
         "metadata": prompt.metadata,
-        "service_tier": prompt.service_tier or None,
+        "service_tier": tier_of(prompt, facts, notes),
         "prompt_cache_key": _short(prompt.cache_key, "prompt_cache_key", facts, notes) or None,
     }
     if "safety_identifier" in prompt.extra:
         del settings["user"]
+    if has_fixed_sampling(facts, prompt.reasoning):
+        for name in _FIXED_HERE:
+            if settings[name] is not None and settings[name] != 1:
+                settings[name] = None
+                notes.lost("field_unsupported", name)
     fields.update({name: value for name, value in settings.items() if value is not None})
 
 

@@ -7,7 +7,9 @@ import pytest
 from gateway.core import codec
 from gateway.core.message import Message, Prompt, Reasoning, Sampling, Text
 from gateway.dialects.chat.side import ChatSide
+from gateway.dialects.fit.stops import fit_stops, split_stops
 from gateway.dialects.losses import Notes
+from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import Facts
 
 
@@ -63,3 +65,111 @@ def test_models_that_reason_are_not_asked_for_what_they_refuse(
     assert ("temperature" in body, "top_p" in body, "seed" in body) == (not fixed, True, True)
     assert [text.partition(":")[0] for text in notes.warnings] == ["temperature"] * fixed
     assert more.warnings == []
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize(
+    ("kind", "model", "takes"),
+    [
+        ("openai", "o3", False),
+        ("openai", "gpt-5-mini", False),
+        ("azure", "eu-gpt-5.1", False),
+        ("openai", "gpt-5.5", True),
+        ("openai", "gpt-5-chat-latest", True),
+        ("openai", "gpt-4.1", True),
+        ("openrouter", "openai/o3", True),
+    ],
+)
+def test_models_that_take_no_stop_have_their_answers_ended_here(
+    kind: str, model: str, takes: bool
+) -> None:
+    prompt = Prompt("x", (Message("user", (Text("Hello"),)),), sampling=Sampling(stop=("x",)))
+    grammar = ChatSide().grammar(Facts(kind, model))
+
+    assert split_stops(("x",), grammar) == ((("x",), ()) if takes else ((), ("x",)))
+    assert fit_stops(prompt, grammar, Notes()).sampling.stop == (("x",) if takes else ())
+
+
+SIDES = pytest.mark.parametrize("side", [ChatSide(), ResponsesTarget()], ids=["chat", "responses"])
+NEVER = [
+    ("openai", "gpt-4o"),
+    ("openai", "gpt-4.1-mini"),
+    ("azure", "my-gpt-4o-place"),
+    ("openai", "gpt-5-chat-latest"),
+    ("groq", "llama-3.3-70b-versatile"),
+]
+
+
+@pytest.mark.bug("K34")
+@SIDES
+@pytest.mark.parametrize(("kind", "model"), NEVER)
+def test_models_that_never_reason_are_not_asked_to(
+    side: ChatSide | ResponsesTarget, kind: str, model: str
+) -> None:
+    asked, off = Reasoning(enabled=True, budget=2000), Reasoning(enabled=False)
+    notes, none = Notes(), Notes()
+
+    assert not _said(side, Facts(kind, model), notes, reasoning=asked) & {
+        "reasoning",
+        "reasoning_effort",
+    }
+    assert [text.partition(":")[0] for text in notes.warnings][-1] == "reasoning"
+    assert "reasoning_effort" not in _said(side, Facts(kind, model), none, reasoning=off)
+
+
+@SIDES
+@pytest.mark.parametrize("model", ["gpt-5-mini", "o4-mini", "some-place"])
+def test_models_that_reason_or_may_are_asked_to(
+    side: ChatSide | ResponsesTarget, model: str
+) -> None:
+    asked = Reasoning(effort="low")
+
+    assert _said(side, Facts("azure", model), Notes(), reasoning=asked) & {
+        "reasoning",
+        "reasoning_effort",
+    }
+
+
+@pytest.mark.bug("K34")
+@SIDES
+def test_both_formats_leave_out_the_same_settings(side: ChatSide | ResponsesTarget) -> None:
+    notes = Notes()
+    sampling = Sampling(temperature=0.3, top_p=0.5)
+
+    assert not _said(side, Facts("openai", "gpt-5"), notes, sampling=sampling) & {
+        "temperature",
+        "top_p",
+    }
+    assert [text.partition(":")[0] for text in notes.warnings] == ["temperature", "top_p"]
+    assert {"temperature", "top_p"} <= _said(
+        side, Facts("openai", "gpt-5.2"), Notes(), sampling=sampling
+    )
+
+
+@SIDES
+@pytest.mark.parametrize(
+    ("kind", "tier", "sent"),
+    [
+        ("openai", "standard_only", "default"),
+        ("groq", "standard_only", None),
+        ("openai", "flex", "flex"),
+        ("groq", "flex", "flex"),
+    ],
+)
+def test_a_tier_is_said_in_words_that_the_target_knows(
+    side: ChatSide | ResponsesTarget, kind: str, tier: str, sent: str | None
+) -> None:
+    notes = Notes()
+    prompt = Prompt("x", (Message("user", (Text("Hello"),)),), service_tier=tier)
+    fields = side.write_request(prompt, Facts(kind, "m"), notes)
+
+    found = codec.value_of(fields["service_tier"]) if "service_tier" in fields else None
+    assert found == sent
+    assert bool(notes.warnings) == (sent is None)
+
+
+def _said(
+    side: ChatSide | ResponsesTarget, facts: Facts, notes: Notes, **settings: Any
+) -> set[str]:
+    prompt = Prompt("x", (Message("user", (Text("Hello"),)),), **settings)
+    return set(side.write_request(prompt, facts, notes))

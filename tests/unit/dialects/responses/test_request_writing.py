@@ -89,7 +89,7 @@ def test_any_prompt_that_is_written_reads_back_as_it_was() -> None:
     for _ in rounds(120):
         asked = prompt(rng, CAN)
         notes = Notes()
-        body = write(asked, notes)
+        body = write(asked, notes, Facts("openai", "some-model"))
 
         assert notes.warnings == []
         assert read(body) == _read_back(asked)
@@ -135,9 +135,11 @@ def _plain(message: Message) -> Message:
 def test_a_recorded_request_is_read_and_written_as_it_was(exchange: Exchange) -> None:
     notes = Notes()
     body = exchange.request
+    facts = Facts("openai", body["model"])
 
     asked = read(body, notes)
-    again = {**write(fit(asked, TARGET.grammar(FACTS), notes)), "model": body.get("model")}
+    again = write(fit(asked, TARGET.grammar(facts), notes), notes, facts)
+    again["model"] = body["model"]
 
     # What the gateway adds by itself: nothing is stored, sealed reasoning comes along.
     body.setdefault("store", False)
