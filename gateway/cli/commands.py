@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.chain import explain
@@ -82,10 +83,29 @@ _OF_CLOUD: Mapping[str, frozenset[str]] = {
 """What entries may say of credentials, by how requests are signed."""
 
 
+_PACKAGES: Mapping[str, tuple[str, str, str]] = {
+    "aws": ("botocore", "botocore", "bedrock"),
+    "google": ("google.oauth2", "google-auth", "vertex"),
+}
+"""By how requests are signed: the module, the package and the extra that bring what signs."""
+
+
+def _lacking(signs: str) -> str:
+    """Return the package that signing needs and that is not installed, and how to get it; "" for none."""
+    if signs not in _PACKAGES:
+        return ""
+    module, package, extra = _PACKAGES[signs]
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:
+        found = None
+    return "" if found else f"the package {package}: pip install 'llm-gateway[{extra}]'"
+
+
 def kind_rules() -> Mapping[str, KindRule]:
     """Return what each kind of provider needs, takes and can be asked in."""
     return {
-        kind: KindRule(row.needs(), _OF_CLOUD[row.signs], row.dialects())
+        kind: KindRule(row.needs(), _OF_CLOUD[row.signs], row.dialects(), _lacking(row.signs))
         for kind, row in PROVIDERS.items()
     }
 

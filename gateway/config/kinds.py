@@ -16,12 +16,13 @@ CLOUD = (
 
 class KindRule(NamedTuple):
     """`needs`: fields without which there is no address. `takes`: those of `CLOUD` that it heeds. `dialects`: what
-    `dialect` may be.
+    `dialect` may be. `lacks`: the package that its credentials need and that is not installed, and how to get it.
     """
 
     needs: tuple[str, ...]
     takes: frozenset[str]
     dialects: frozenset[str]
+    lacks: str = ""
 
 
 class Kinds(NamedTuple):
@@ -51,6 +52,8 @@ def check_kinds(tree: View, rules: Mapping[str, KindRule]) -> Iterator[Mistake]:
         path = provider.text("credentials_file")
         if file is not None and path is not None and not Path(path).is_file():
             yield file.mistake("there is no such file")
+        elif file is not None and rule.lacks:
+            yield file.mistake(f"reading it needs {rule.lacks}")
 
 
 def _missing(provider: View, kind: str, rule: KindRule) -> Iterator[Mistake]:
@@ -58,6 +61,10 @@ def _missing(provider: View, kind: str, rule: KindRule) -> Iterator[Mistake]:
     has_key = provider.get("api_key") is not None or provider.get("api_keys") is not None
     needs = () if has_address else rule.needs
     if "profile" in rule.takes and not has_key:
+        if rule.lacks:
+            yield provider.key_mistake(
+                f"without an API key, signing its requests needs {rule.lacks}"
+            )
         needs = tuple(dict.fromkeys((*needs, "region")))  # signatures name it, whatever the address
     for name in needs:
         if provider.get(name) is None:

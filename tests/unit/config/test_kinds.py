@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.commands import load_tree
+from gateway.cli.commands import kind_rules, load_tree
 from gateway.config.errors import ConfigError
+from gateway.config.kinds import Kinds
+from gateway.config.loader import load
+
+CLOUD = frozenset({"profile", "credentials_file"})
 
 REST = """
 models: {m: {targets: [{provider: p, model: x}]}}
@@ -64,3 +68,43 @@ def test_what_cannot_be_used_is_told_with_its_place(
 )
 def test_what_can_be_used_is_taken(mistakes: Callable[[str], list[str]], entry: str) -> None:
     assert mistakes(entry) == []
+
+
+@pytest.mark.bug("K41")
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{kind: bedrock, region: r}", "without an API key, signing its requests needs a thing"),
+        ("{kind: bedrock, region: r, profile: me}", "signing its requests needs a thing"),
+        ("{kind: bedrock, region: r, api_key: abs-Zq8kLm3PvT7wXy2R}", ""),
+        ("{kind: vertex, region: r, project: p}", ""),
+        (
+            "{kind: vertex, region: r, project: p, credentials_file: FILE}",
+            "reading it needs a thing",
+        ),
+        ("{kind: openai, api_key: sk-Zq8kLm3PvT7wXy2R}", ""),
+    ],
+)
+def test_a_package_that_is_not_there_is_told_before_the_start(
+    tmp_path: Path, entry: str, words: str
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    entry = entry.replace("FILE", str(path))
+    path.write_text(f"providers:\n  p: {entry}\n{REST}", encoding="utf-8")
+    rules = {
+        kind: rule._replace(lacks="a thing" if CLOUD & rule.takes else "")
+        for kind, rule in kind_rules().items()
+    }
+    kinds = Kinds(dict.fromkeys(rules, ()), rules)
+    try:
+        load(path, environ={}, known_kinds=kinds)
+        found: list[str] = []
+    except ConfigError as error:
+        found = [each.message for each in error.mistakes]
+
+    assert len(found) == bool(words)
+    assert words in "".join(found)
+
+
+def test_what_is_installed_here_lacks_nothing() -> None:
+    assert {rule.lacks for rule in kind_rules().values()} == {""}
