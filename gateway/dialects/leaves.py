@@ -29,6 +29,11 @@ _LINKS = frozenset(
     {"id", "call_id", "tool_call_id", "tool_use_id", "item_id", "name", "response_id", *_WORDS}
 )
 """Texts that others refer to: they are looked at, and cannot be changed."""
+_IDS = frozenset({"id", "call_id", "tool_use_id", "item_id"})
+_MADE = re.compile(
+    r"[a-z]{2,4}_gw[0-9a-f]{26}|call_[0-9a-f]{24}(?:_\d{1,4}_\d{1,4})?|toolu_req_[0-9a-f]{24}_\d{1,4}"
+).fullmatch
+"""Ids of items and calls as the gateway makes them."""
 _NEVER = frozenset({"obfuscation"})
 """Padding of no meaning, put there by providers."""
 _OPAQUE = frozenset({
@@ -213,9 +218,11 @@ class _Walk:
         self._tree = tree
         self._deltas = deltas
         self._group = 0
+        self._answers = False
 
     def answer(self, fields: dict[str, Any]) -> None:
         """Take the texts of an answer, or of an event with one inside, without what providers say of it."""
+        self._answers = True
         kind = fields.get("type")
         inside = _BEGINNINGS.get(kind.partition(".")[0]) if isinstance(kind, str) else None
         for name, part in fields.items():
@@ -294,7 +301,7 @@ class _Walk:
             holder, key, text, role, spoken=spoken
         ):
             return
-        if not spoken and not _is_text(key, text):
+        if not spoken and (not _is_text(key, text) or self._is_made(key, text)):
             return
         if not spoken and key in _JSON_TEXTS and not self._deltas:
             self.take_json(holder, key, text, role, depth)
@@ -302,6 +309,10 @@ class _Walk:
         if key in _THOUGHTS:
             role = "reasoning"
         self._tree.leaves.append(Leaf(holder, key, text, role, key in _LINKS, spoken, self._group))
+
+    def _is_made(self, key: str | int, text: str) -> bool:
+        """Tell whether a text of an answer is an id that the gateway drew: some day any short word is in one."""
+        return self._answers and key in _IDS and _MADE(text) is not None
 
     def _take_file(
         self, holder: Holder, key: str | int, text: str, role: str, *, spoken: bool
