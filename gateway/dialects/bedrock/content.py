@@ -22,6 +22,7 @@ from gateway.core.message import (
 from gateway.dialects.bedrock.answers import NAME, OWN_SEALER
 from gateway.dialects.bedrock.media import Block, Names, audio_block, file_block, image_block
 from gateway.dialects.bedrock.models import Family
+from gateway.dialects.fit.parts import beginning
 from gateway.dialects.losses import Notes, refuse
 
 _SYSTEM = frozenset({"system", "developer"})
@@ -70,8 +71,8 @@ class Content:
         for turn in turns:
             _name_documents(turn["content"])
         if turns and turns[-1]["role"] == "assistant" and "text" in turns[-1]["content"][-1]:
-            # The beginning of an answer must not end in blanks.
-            turns[-1]["content"][-1]["text"] = turns[-1]["content"][-1]["text"].rstrip()
+            last = turns[-1]["content"][-1]
+            last["text"] = beginning(last["text"], self._notes)
         return turns
 
     def marks(self, mark: CacheMark | None) -> tuple[Block, ...]:

@@ -193,3 +193,11 @@ class PartFitter:
 
     def _named(self, at: int, call_id: str) -> Place:
         return partial(self._places.call, at, call_id)
+
+
+def beginning(text: str, notes: Notes) -> str:
+    """Return what an answer is to begin with, for targets that take no such text with blanks at its end."""
+    kept = text.rstrip()
+    if kept != text:
+        notes.lost("value_changed", "the blanks at the end of the last message")
+    return kept

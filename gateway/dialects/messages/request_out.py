@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import Message, Prompt
+from gateway.dialects.fit.parts import beginning
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes
 from gateway.dialects.messages.blocks_in import DIALECT
@@ -75,7 +76,7 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     ]
     if system:
         body["system"] = system
-    body["messages"] = _write_messages(prompt.messages, blocks, traits)
+    body["messages"] = _write_messages(prompt.messages, blocks, traits, notes)
     if any(message.name for message in prompt.messages):
         notes.lost("field_unsupported", "name of a message")
     tools = write_tools(prompt, traits, notes)
@@ -104,7 +105,7 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
 
 
 def _write_messages(
-    messages: Sequence[Message], blocks: BlockWriter, traits: Traits
+    messages: Sequence[Message], blocks: BlockWriter, traits: Traits, notes: Notes
 ) -> list[dict[str, Any]]:
     """Return the messages; results of tools and what the user says behind them are one."""
     written: list[dict[str, Any]] = []
@@ -122,7 +123,5 @@ def _write_messages(
     if written and written[-1]["role"] == "assistant" and traits.prefill:
         last = written[-1]["content"][-1]
         if last["type"] == "text":
-            last["text"] = last[
-                "text"
-            ].rstrip()  # the format refuses a beginning that ends in blanks
+            last["text"] = beginning(last["text"], notes)
     return written
