@@ -17,12 +17,6 @@ FORMATS := tests/unit/dialects
 # Random tests draw less often than in `make test`, and what starts processes or tries thousands is left to it.
 QUICK := TESTS=quick $(BIN)/python -m pytest -q -m "not soak and not slow"
 
-# The type checker runs for a minute: code that is made quickly is worth more to it than code that is fast, and a heap
-# that is large from the start is not searched again and again while it grows. Node takes these words from no variable.
-JUST_ONCE := --always-sparkplug --no-turbofan --max-semi-space-size=128 --initial-heap-size=1500
-CHECKER := import sys; from pyright import _utils, node; script = _utils.install_pyright((), quiet=None) / "index.js"; \
-  sys.exit(node.run("node", *sys.argv[1:], str(script)).returncode)
-
 # The cheapest per request first. A name may exist and not work (version managers leave such shims), so each is tried.
 # An interpreter in one piece goes before all whose core is a shared library: those take a fifth to a third more CPU.
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python /usr/bin/python3
@@ -68,7 +62,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/deptry .
 
 types: $(VENV)/.dev
-	@$(BIN)/python -c '$(CHECKER)' $(JUST_ONCE)
+	@NODE_OPTIONS=--max-semi-space-size=128 $(BIN)/pyright
 
 layers: $(VENV)/.dev
 	@$(BIN)/lint-imports --no-logo --no-cache
