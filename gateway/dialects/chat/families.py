@@ -13,7 +13,7 @@ _HOSTS = frozenset({"openai", "azure"})
 _REASONING = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9]))(?![0-9])")
 _ALWAYS = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-5)(?![.0-9])")
 _NO_STOP = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-5(?:\.[0-4])?)(?![.0-9])")
-_OLD = re.compile(r"(?:^|[/._:-])(?:gpt-[34]|chatgpt)|-chat\b")
+_OLD = re.compile(r"(?:^|[/._:-])(?:gpt-[34]|chatgpt|gpt-[5-9][0-9.]*-chat)")
 _NEVER = {
     "openai": _OLD,
     "azure": _OLD,

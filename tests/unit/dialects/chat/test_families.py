@@ -118,7 +118,7 @@ def test_models_that_never_reason_are_not_asked_to(
 
 
 @SIDES
-@pytest.mark.parametrize("model", ["gpt-5-mini", "o4-mini", "some-place"])
+@pytest.mark.parametrize("model", ["gpt-5-mini", "o4-mini", "some-place", "prod-chat"])
 def test_models_that_reason_or_may_are_asked_to(
     side: ChatSide | ResponsesTarget, model: str
 ) -> None:
