@@ -90,7 +90,8 @@ def test_a_gateway_starts_without_its_database_and_learns_of_keys_later(
     wait_for(
         lambda: statuses([gateway], UNKNOWN) == {401}, EVERYWHERE_S, "every worker to know all keys"
     )
-    assert "the key store answers again" in gateway.process.err
+    # Lines are written behind the requests, by a thread of their own.
+    wait_for(lambda: "the key store answers again" in gateway.process.err, 5, "the log to say so")
 
 
 @pytest.mark.fault("P-2")
