@@ -69,7 +69,7 @@ class Live:
         told: dict[str, Any] = answer.json()
         return told
 
-    def statuses(self, key: str, times: int = 12) -> set[int]:
+    def statuses(self, key: str, times: int = 24) -> set[int]:
         """Ask over many connections, so that every worker is asked."""
         found: set[int] = set()
         for _ in range(times):
