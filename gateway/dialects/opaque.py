@@ -233,18 +233,27 @@ class _Restorer:
 
 
 class _Users:
-    """What the users of a conversation have said so far, as a digest that grows with it."""
+    """What the users of a conversation have said so far, as a digest that grows with it, made when asked for."""
 
-    __slots__ = ("said",)
+    __slots__ = ("_new", "_said")
 
     def __init__(self) -> None:
-        self.said = ""
+        self._said = ""
+        self._new: list[Message] = []
 
     def add(self, message: Message) -> None:
         """Take the next message of the conversation."""
         if message.role == "user":
+            self._new.append(message)
+
+    @property
+    def said(self) -> str:
+        """The digest of all that was said up to here."""
+        for message in self._new:
             texts = (part.text for part in message.parts if isinstance(part, Text))
-            self.said = digest(self.said, *texts)
+            self._said = digest(self._said, *texts)
+        self._new.clear()
+        return self._said
 
 
 def _said(messages: Sequence[Message]) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import ParamSpec, TypeVar, cast
 
 from gateway.chain.plan import Model, Target
@@ -81,7 +82,7 @@ async def plan(
         return await _do(large, _embed, run, target, original, name, wire)
     if run.endpoint == "rerank":
         return await _do(large, _rank, run, target, original, name)
-    asked = await _ask(run, model, target, original, name, wire, opaque)
+    asked = await _ask(run, model, target, original, large, name, wire, opaque)
     return _count(target, name, wire, asked) if run.endpoint == "count_tokens" else asked
 
 
@@ -90,29 +91,28 @@ async def _ask(
     model: Model,
     target: Target,
     original: JsonOriginal,
+    large: bool,  # noqa: FBT001  one fact about the request
     name: str,
     wire: str,
     opaque: OpaqueStore,
 ) -> Outgoing:
     """Build the question itself."""
     dialect = cast("Dialect", run.dialect)
-    large = original.size > _LARGE
     stream = run.stream and not run.needs.whole
-    facts = Facts(target.account.row.kind, name, model.max_output_tokens, stream)
+    facts, grammar = _known(wire, target.account.row.kind, name, model.max_output_tokens, stream)
     traits = WIRES[wire]
     wrapping = traits.wraps.get(dialect.name)
     if wrapping is not None and not needed(run, model, target, original):
         return _wrap(run, target, original, facts, wire, wrapping)
     notes = Notes()
-    grammar = TARGETS[wire].grammar(facts)
-    prompt, ids = await _do(large, _read, run, target, original, facts, wire, notes)
+    prompt, ids = await _do(large, _read, run, target, original, facts, grammar, wire, notes)
     told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
     if ids:
         found = await opaque.get_many(run.tenant, ids, _SEALED_S)
         prompt = await _do(large, restore, prompt, found, target.account.name, notes)
     prompt = await _fetch(run, target, prompt, grammar)
     try:
-        found = await _do(large, _write, run, target, prompt, facts, wire, told, notes)
+        found = await _do(large, _write, run, target, prompt, facts, grammar, wire, told, notes)
     except InputError as error:
         message = in_words(original.fields, error.message)
         if message == error.message:
@@ -121,6 +121,19 @@ async def _ask(
     notes.warnings[:] = [in_words(original.fields, text) for text in notes.warnings]
     warn(run, notes.warnings)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _known(
+    wire: str,
+    kind: str,
+    name: str,
+    max_output_tokens: int | None,
+    stream: bool,  # noqa: FBT001
+) -> tuple[Facts, Grammar]:
+    """Return what a target wants to know of a call, and what its histories must be: the same for all like it."""
+    facts = Facts(kind, name, max_output_tokens, stream)
+    return facts, TARGETS[wire].grammar(facts)
 
 
 async def _do(
@@ -136,7 +149,13 @@ async def _do(
 
 
 def _read(
-    run: Run, target: Target, original: JsonOriginal, facts: Facts, wire: str, notes: Notes
+    run: Run,
+    target: Target,
+    original: JsonOriginal,
+    facts: Facts,
+    grammar: Grammar,
+    wire: str,
+    notes: Notes,
 ) -> tuple[Prompt, Sequence[str]]:
     """Read a request; return it with the ids of what was sealed for this target and is to be put back."""
     caller = CALLERS[cast("Dialect", run.dialect).name]
@@ -152,16 +171,23 @@ def _read(
             prompt = codec.replace(prompt, extra={**prompt.extra, _BETAS: told})
     elif betas is None and caller.name != wire and any(name == HEADER for name, _ in run.passed):
         notes.lost("field_unknown", HEADER.decode())
-    return prompt, wanted(prompt, TARGETS[wire].grammar(facts))
+    return prompt, wanted(prompt, grammar)
 
 
 def _write(
-    run: Run, target: Target, prompt: Prompt, facts: Facts, wire: str, told: Told, notes: Notes
+    run: Run,
+    target: Target,
+    prompt: Prompt,
+    facts: Facts,
+    grammar: Grammar,
+    wire: str,
+    told: Told,
+    notes: Notes,
 ) -> Outgoing:
     """Fit a request to its target and write it."""
     name = cast("Dialect", run.dialect).name
     side = TARGETS[wire]
-    written = write(prompt, CALLERS[name], side, facts, side.grammar(facts), told, notes)
+    written = write(prompt, CALLERS[name], side, facts, grammar, told, notes)
     side_path = side.path(replace(facts, tools=True) if prompt.tools else facts)
     body, path = _finish(target, facts, wire, written.fields, side_path, notes)
     speaks_it = name == wire and run.passed
