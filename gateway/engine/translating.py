@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import ParamSpec, TypeVar, cast
+from typing import NamedTuple, ParamSpec, TypeVar, cast
 
 from gateway.chain.plan import Model, Target
 from gateway.core import clock, codec
@@ -77,12 +77,11 @@ async def plan(
     if not isinstance(original, JsonOriginal):
         raise InputError("unsupported_model", "This target takes no forms.", param="model")
     name = run.target_model = target.served(model, run.asked)
-    large = original.size > _LARGE
     if run.endpoint == "embeddings":
-        return await _do(large, _embed, run, target, original, name, wire)
+        return await _do(_is_large(original), _embed, run, target, original, name, wire)
     if run.endpoint == "rerank":
-        return await _do(large, _rank, run, target, original, name)
-    asked = await _ask(run, model, target, original, large, name, wire, opaque)
+        return await _do(_is_large(original), _rank, run, target, original, name)
+    asked = await _ask(run, model, target, original, name, wire, opaque)
     return _count(target, name, wire, asked) if run.endpoint == "count_tokens" else asked
 
 
@@ -91,7 +90,6 @@ async def _ask(
     model: Model,
     target: Target,
     original: JsonOriginal,
-    large: bool,  # noqa: FBT001  one fact about the request
     name: str,
     wire: str,
     opaque: OpaqueStore,
@@ -99,20 +97,21 @@ async def _ask(
     """Build the question itself."""
     dialect = cast("Dialect", run.dialect)
     stream = run.stream and not run.needs.whole
-    facts, grammar = _known(wire, target.account.row.kind, name, model.max_output_tokens, stream)
+    aim = _aim(wire, target.account.row.kind, name, model.max_output_tokens, stream=stream)
+    large = _is_large(original)
     traits = WIRES[wire]
     wrapping = traits.wraps.get(dialect.name)
     if wrapping is not None and not needed(run, model, target, original):
-        return _wrap(run, target, original, facts, wire, wrapping)
+        return _wrap(run, target, original, aim.facts, wire, wrapping)
     notes = Notes()
-    prompt, ids = await _do(large, _read, run, target, original, facts, grammar, wire, notes)
+    prompt, ids = await _do(large, _read, run, target, original, aim, notes)
     told = Told(run.request_id, run.asked, int(clock.wall()), prompt)
     if ids:
         found = await opaque.get_many(run.tenant, ids, _SEALED_S)
         prompt = await _do(large, restore, prompt, found, target.account.name, notes)
-    prompt = await _fetch(run, target, prompt, grammar)
+    prompt = await _fetch(run, target, prompt, aim.grammar)
     try:
-        found = await _do(large, _write, run, target, prompt, facts, grammar, wire, told, notes)
+        found = await _do(large, _write, run, target, prompt, aim, told, notes)
     except InputError as error:
         message = in_words(original.fields, error.message)
         if message == error.message:
@@ -123,17 +122,23 @@ async def _ask(
     return found
 
 
+class _Aim(NamedTuple):
+    """What a target's format wants to know of a call, and what its histories must be."""
+
+    wire: str
+    facts: Facts
+    grammar: Grammar
+
+
 @lru_cache(maxsize=1024)
-def _known(
-    wire: str,
-    kind: str,
-    name: str,
-    max_output_tokens: int | None,
-    stream: bool,  # noqa: FBT001
-) -> tuple[Facts, Grammar]:
-    """Return what a target wants to know of a call, and what its histories must be: the same for all like it."""
+def _aim(wire: str, kind: str, name: str, max_output_tokens: int | None, *, stream: bool) -> _Aim:
+    """Return what is the same for all calls of a kind."""
     facts = Facts(kind, name, max_output_tokens, stream)
-    return facts, TARGETS[wire].grammar(facts)
+    return _Aim(wire, facts, TARGETS[wire].grammar(facts))
+
+
+def _is_large(original: JsonOriginal) -> bool:
+    return original.size > _LARGE
 
 
 async def _do(
@@ -149,15 +154,10 @@ async def _do(
 
 
 def _read(
-    run: Run,
-    target: Target,
-    original: JsonOriginal,
-    facts: Facts,
-    grammar: Grammar,
-    wire: str,
-    notes: Notes,
+    run: Run, target: Target, original: JsonOriginal, aim: _Aim, notes: Notes
 ) -> tuple[Prompt, Sequence[str]]:
     """Read a request; return it with the ids of what was sealed for this target and is to be put back."""
+    wire, facts, grammar = aim
     caller = CALLERS[cast("Dialect", run.dialect).name]
     prompt = with_defaults(caller.read_request(original.fields, notes), target.common)
     if prompt.max_tokens is not None and facts.max_output_tokens is None:
@@ -175,16 +175,10 @@ def _read(
 
 
 def _write(
-    run: Run,
-    target: Target,
-    prompt: Prompt,
-    facts: Facts,
-    grammar: Grammar,
-    wire: str,
-    told: Told,
-    notes: Notes,
+    run: Run, target: Target, prompt: Prompt, aim: _Aim, told: Told, notes: Notes
 ) -> Outgoing:
     """Fit a request to its target and write it."""
+    wire, facts, grammar = aim
     name = cast("Dialect", run.dialect).name
     side = TARGETS[wire]
     written = write(prompt, CALLERS[name], side, facts, grammar, told, notes)
