@@ -1,4 +1,4 @@
-"""Which settings OpenAI's families of models know: those that reason have another limit and fixed sampling."""
+"""Which settings families of models know: those of OpenAI that reason have another limit and fixed sampling."""
 
 import re
 
@@ -10,18 +10,25 @@ from gateway.dialects.sides import Facts
 _STANDARD = "standard_only"
 """What callers of Messages say for no tier that costs more."""
 _HOSTS = frozenset({"openai", "azure"})
+_SHARED = frozenset({"prompt_cache_retention", "safety_identifier"})
 _REASONING = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-(?:[5-9]|[1-9][0-9]))(?![0-9])")
 _ALWAYS = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-5)(?![.0-9])")
 _NO_STOP = re.compile(r"(?:^|[/._-])(?:o[1-9]|gpt-5(?:\.[0-4])?)(?![.0-9])")
 _OLD = re.compile(r"(?:^|[/._:-])(?:gpt-[34]|chatgpt|gpt-[5-9][0-9.]*-chat)")
+_GROK = re.compile(r"(?:^|[/._-])grok-(?!2(?![0-9]))(?!.*non-reasoning)")
+"""xAI's models that reason: nearly all that it has."""
 _NEVER = {
     "openai": _OLD,
     "azure": _OLD,
+    "xai": re.compile(
+        r"grok-(?:2|3(?!-mini)|4-[0-9f]|4\.20(?!-multi-agent)|code|build|composer)(?![0-9]{5})"
+    ),
     "groq": re.compile(r"(?:^|/)(?:llama|gemma|mixtral|kimi-k2-instruct)"),
 }
-"""By kind: models that are known not to reason, and refuse to be asked for it."""
+"""By kind: models that refuse to be asked how much to think, for they do not, or by their own lights."""
 _NO_THINKING = (Reasoning(), Reasoning(effort="none"))
-FIXED = frozenset(
+_NOTHING: frozenset[str] = frozenset()
+_FIXED = frozenset(
     {
         "frequency_penalty",
         "logit_bias",
@@ -32,7 +39,17 @@ FIXED = frozenset(
         "top_p",
     }
 )
-"""Settings that are refused while a model of these families reasons."""
+"""Settings that OpenAI's models refuse while they reason."""
+_REFUSED = {
+    "xai": (_GROK, frozenset({"frequency_penalty", "presence_penalty"})),
+    "deepseek": (re.compile("reasoner"), frozenset({"logprobs", "top_logprobs"})),
+}
+"""By kind: models that always reason, and what they refuse."""
+
+
+def is_shared(name: str, facts: Facts) -> bool:
+    """Tell whether a setting that is read by no one here means the same in both of OpenAI's formats."""
+    return name in _SHARED and facts.kind in _HOSTS
 
 
 def limit_name(facts: Facts) -> str:
@@ -48,8 +65,10 @@ def continues(facts: Facts) -> bool:
 
 
 def takes_stop(facts: Facts) -> bool:
-    """Tell whether stop sequences are taken: not by the first families that reason."""
+    """Tell whether stop sequences are taken: not by OpenAI's first families that reason, nor by those of xAI."""
     model = facts.model.lower()
+    if facts.kind == "xai":
+        return not _GROK.search(model)
     return facts.kind not in _HOSTS or "chat" in model or not _NO_STOP.search(model)
 
 
@@ -75,14 +94,16 @@ def tier_of(prompt: Prompt, facts: Facts, notes: Notes) -> str | None:
     return None
 
 
-def has_fixed_sampling(facts: Facts, reasoning: Reasoning | None) -> bool:
-    """Tell whether settings of `FIXED` are refused.
+def refused_settings(facts: Facts, reasoning: Reasoning | None) -> frozenset[str]:
+    """Return the settings that are refused.
 
-    The first families always reason; later ones do only where they are asked to.
+    OpenAI's first families always reason; later ones do only where they are asked to.
     """
     model = facts.model.lower()
+    if facts.kind in _REFUSED:
+        models, refused = _REFUSED[facts.kind]
+        return refused if models.search(model) else _NOTHING
     if facts.kind not in _HOSTS or "chat" in model or not _REASONING.search(model):
-        return False
-    if _ALWAYS.search(model):
-        return True
-    return reasoning is not None and reasoning.enabled is not False and reasoning != Reasoning()
+        return _NOTHING
+    asked = reasoning is not None and reasoning.enabled is not False and reasoning != Reasoning()
+    return _FIXED if asked or _ALWAYS.search(model) else _NOTHING

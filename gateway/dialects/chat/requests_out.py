@@ -6,10 +6,10 @@ from typing import Any
 from gateway.core import codec
 from gateway.core.message import Prompt, Reasoning, Sampling, ServerTool, Tool, ToolChoice
 from gateway.dialects.chat.families import (
-    FIXED,
-    has_fixed_sampling,
+    is_shared,
     limit_name,
     reasoning_for,
+    refused_settings,
     tier_of,
 )
 from gateway.dialects.chat.manners import Fields, Manner, manner_of
@@ -50,11 +50,11 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         body["response_format"] = _format(prompt)
     if reasoning is not None:
         body.update(_reasoning(reasoning, manner, notes))
-    known = manner.fields - FIXED if has_fixed_sampling(facts, reasoning) else manner.fields
+    known = manner.fields - refused_settings(facts, reasoning)
     tier = tier_of(prompt, facts, notes)
     _add_settings(body, codec.replace(prompt, service_tier=tier or ""), known, manner, notes)
     for name, value in prompt.extra.items():
-        if prompt.origin == ORIGIN:
+        if prompt.origin == ORIGIN or is_shared(name, facts):
             body[name] = value
         else:
             notes.lost("field_unknown", name)

@@ -10,7 +10,13 @@ from gateway.core.codec import as_object
 from gateway.core.message import Message, Prompt, ServerTool, Text
 from gateway.core.scope import digest
 from gateway.dialects.base import Redactor, StreamRules, unredacted
-from gateway.dialects.chat.families import continues, has_fixed_sampling, reasoning_for, tier_of
+from gateway.dialects.chat.families import (
+    continues,
+    is_shared,
+    reasoning_for,
+    refused_settings,
+    tier_of,
+)
 from gateway.dialects.grammar import Grammar, NameRules
 from gateway.dialects.losses import Notes, refuse
 from gateway.dialects.makers import maker_of
@@ -99,8 +105,11 @@ class ResponsesTarget(PlainErrors):
             _write_own(prompt, fields)
             put_back(fields, prompt.strays, notes)
         else:
-            for name in prompt.extra:
-                notes.lost("field_unknown", name)
+            for name, value in prompt.extra.items():
+                if is_shared(name, facts):
+                    fields[name] = value
+                else:
+                    notes.lost("field_unknown", name)
         return {name: codec.raw(value) for name, value in fields.items()}
 
     def read_whole(
@@ -177,13 +186,11 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
         "service_tier": tier_of(prompt, facts, notes),
         "prompt_cache_key": _short(prompt.cache_key, "prompt_cache_key", facts, notes) or None,
     }
-    if "safety_identifier" in prompt.extra:
-        del settings["user"]
-    if has_fixed_sampling(facts, prompt.reasoning):
-        for name in _FIXED_HERE:
-            if settings[name] is not None and settings[name] != 1:
-                settings[name] = None
-                notes.lost("field_unsupported", name)
+    refused = refused_settings(facts, prompt.reasoning)
+    for name in _FIXED_HERE:
+        if name in refused and settings[name] is not None and settings[name] != 1:
+            settings[name] = None
+            notes.lost("field_unsupported", name)
     fields.update({name: value for name, value in settings.items() if value is not None})
 
 

@@ -9,6 +9,7 @@ from gateway.core.message import Message, Prompt, Reasoning, Sampling, Text
 from gateway.dialects.chat.side import ChatSide
 from gateway.dialects.fit.stops import fit_stops, split_stops
 from gateway.dialects.losses import Notes
+from gateway.dialects.registry import CALLERS
 from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import Facts
 
@@ -173,3 +174,59 @@ def _said(
 ) -> set[str]:
     prompt = Prompt("x", (Message("user", (Text("Hello"),)),), **settings)
     return set(side.write_request(prompt, facts, notes))
+
+
+GROK: list[tuple[str, bool, bool]] = [
+    ("grok-4.3", True, False),
+    ("grok-4", True, False),
+    ("grok-3-mini", True, False),
+    ("grok-3", False, False),
+    ("grok-4-0709", False, False),
+    ("grok-4-fast-reasoning", False, False),
+    ("grok-4-fast-non-reasoning", False, True),
+    ("grok-4.20-0309-reasoning", False, False),
+    ("grok-4.20-multi-agent-0309", True, False),
+    ("grok-code-fast-1", False, False),
+    ("grok-2-1212", False, True),
+]
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize(("model", "effort", "settings"), GROK)
+def test_groks_that_think_are_not_asked_for_what_they_refuse(
+    model: str, effort: bool, settings: bool
+) -> None:
+    notes = Notes()
+    sampling = Sampling(temperature=0.5, presence_penalty=0.5, stop=("END",))
+    body = write("xai", model, notes, reasoning=Reasoning(effort="high"), sampling=sampling)
+    grammar = ChatSide().grammar(Facts("xai", model))
+
+    assert ("reasoning_effort" in body) is effort
+    assert ("presence_penalty" in body) is settings
+    assert (grammar.most_stops != 0) is settings
+    assert body["temperature"] == 0.5
+    assert (
+        "reasoning: is not supported by this target and was left out" in notes.warnings
+    ) is not effort
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize(("kind", "kept"), [("openai", True), ("azure", True), ("xai", False)])
+def test_ids_that_both_formats_of_openai_know_go_from_one_to_the_other(
+    kind: str, kept: bool
+) -> None:
+    said = {"user": "u1", "safety_identifier": "u2", "prompt_cache_retention": "24h"}
+    chat = codec.split(codec.encode({"messages": [{"role": "user", "content": "x"}], **said}))
+    other = codec.split(codec.encode({"input": "x", **said}))
+    prompts = (
+        ChatSide().read_request(chat, Notes()),
+        CALLERS["openai_responses"].read_request(other, Notes()),
+    )
+    targets = (ResponsesTarget(), ChatSide())
+
+    for prompt, target in zip(prompts, targets, strict=True):
+        notes = Notes()
+        fields = target.write_request(prompt, Facts(kind, "gpt-5.2"), notes)
+        found = {name: codec.value_of(fields[name]) for name in said if name in fields}
+        assert found == (said if kept else {"user": "u1"})
+        assert any("safety_identifier" in each for each in notes.warnings) is not kept
