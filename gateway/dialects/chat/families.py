@@ -24,6 +24,10 @@ _NEVER = {
         r"grok-(?:2|3(?!-mini)|4-[0-9f]|4\.20(?!-multi-agent)|code|build|composer)(?![0-9]{5})"
     ),
     "groq": re.compile(r"(?:^|/)(?:llama|gemma|mixtral|kimi-k2-instruct)"),
+    "cohere": re.compile(r"command-(?:r|a-(?:03|vision|translate)|light|nightly)|aya"),
+    "ollama_native": re.compile(
+        r"(?:^|/)(?:llama|codellama|gemma[23]?(?:n|:|$)|mistral|mixtral|phi[34](?!.*reasoning)|qwen2|qwen3-coder|command-r)"
+    ),
 }
 """By kind: models that refuse to be asked how much to think, for they do not, or by their own lights."""
 _NO_THINKING = (Reasoning(), Reasoning(effort="none"))
@@ -81,6 +85,14 @@ def reasoning_for(prompt: Prompt, facts: Facts, notes: Notes) -> Reasoning | Non
     if rest not in _NO_THINKING and asked.enabled is not False:
         notes.lost("field_unsupported", "reasoning")
     return None
+
+
+def without_thought(prompt: Prompt, facts: Facts, notes: Notes) -> Prompt:
+    """Return a prompt that asks no model to think that is known not to; to be told not to think harms none."""
+    if prompt.reasoning is None or prompt.reasoning.enabled is False:
+        return prompt
+    asked = reasoning_for(prompt, facts, notes)
+    return prompt if asked is prompt.reasoning else codec.replace(prompt, reasoning=asked)
 
 
 def tier_of(prompt: Prompt, facts: Facts, notes: Notes) -> str | None:

@@ -4,6 +4,7 @@ from gateway.core import codec
 from gateway.core.answer import Answer
 from gateway.core.message import Prompt
 from gateway.dialects.base import Redactor, StreamRules, unredacted
+from gateway.dialects.chat.families import without_thought
 from gateway.dialects.cohere.answers import read_whole
 from gateway.dialects.cohere.requests import NAME, write_request
 from gateway.dialects.cohere.stream_reader import CohereReader
@@ -65,7 +66,7 @@ class CohereV2(PlainErrors):
 
     def write_request(self, prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         """Write the fields of the body."""
-        return write_request(prompt, notes)
+        return write_request(without_thought(prompt, facts, notes), notes)
 
     def read_whole(
         self, body: bytes, secrets: Redactor = unredacted, *, reasoning_outside: bool = False

@@ -4,6 +4,7 @@ from gateway.core import codec
 from gateway.core.answer import Answer
 from gateway.core.message import Prompt
 from gateway.dialects.base import Redactor, StreamRules, unredacted
+from gateway.dialects.chat.families import without_thought
 from gateway.dialects.grammar import Grammar
 from gateway.dialects.losses import Notes
 from gateway.dialects.ollama.answers import read_whole
@@ -41,7 +42,7 @@ class Ollama(PlainErrors):
 
     def write_request(self, prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
         """Write the fields of the body."""
-        return write_request(prompt, facts, notes)
+        return write_request(without_thought(prompt, facts, notes), facts, notes)
 
     def read_whole(
         self, body: bytes, secrets: Redactor = unredacted, *, reasoning_outside: bool = False

@@ -7,8 +7,10 @@ import pytest
 from gateway.core import codec
 from gateway.core.message import Message, Prompt, Reasoning, Sampling, Text
 from gateway.dialects.chat.side import ChatSide
+from gateway.dialects.cohere.target import CohereV2
 from gateway.dialects.fit.stops import fit_stops, split_stops
 from gateway.dialects.losses import Notes
+from gateway.dialects.ollama.target import Ollama
 from gateway.dialects.registry import CALLERS
 from gateway.dialects.responses.target import ResponsesTarget
 from gateway.dialects.sides import Facts
@@ -230,3 +232,34 @@ def test_ids_that_both_formats_of_openai_know_go_from_one_to_the_other(
         found = {name: codec.value_of(fields[name]) for name in said if name in fields}
         assert found == (said if kept else {"user": "u1"})
         assert any("safety_identifier" in each for each in notes.warnings) is not kept
+
+
+@pytest.mark.bug("K34")
+@pytest.mark.parametrize(
+    ("side", "kind", "model", "thinks"),
+    [
+        (CohereV2(), "cohere", "command-a-reasoning-08-2025", True),
+        (CohereV2(), "cohere", "command-a-03-2025", False),
+        (CohereV2(), "cohere", "command-r-plus", False),
+        (Ollama(), "ollama_native", "qwen3", True),
+        (Ollama(), "ollama_native", "gpt-oss:20b", True),
+        (Ollama(), "ollama_native", "gemma4", True),
+        (Ollama(), "ollama_native", "llama3.2", False),
+        (Ollama(), "ollama_native", "gemma3:4b", False),
+        (Ollama(), "ollama_native", "qwen3-coder", False),
+    ],
+)
+def test_no_model_that_cannot_think_is_asked_to(
+    side: CohereV2 | Ollama, kind: str, model: str, thinks: bool
+) -> None:
+    told: list[bool] = []
+    for asked in (Reasoning(effort="high"), Reasoning(enabled=False)):
+        prompt = Prompt("x", (Message("user", (Text("Hello"),)),), reasoning=asked)
+        notes = Notes()
+        fields = side.write_request(prompt, Facts(kind, model), notes)
+        told.append(not fields.keys().isdisjoint({"think", "thinking"}))
+        assert (
+            "reasoning: is not supported by this target and was left out" in notes.warnings
+        ) is not told[-1]
+
+    assert told == [thinks, True]
