@@ -35,7 +35,7 @@ from tests.support.neutral import Can, prompt
 from tests.support.rounds import rounds
 
 COHERE = CohereV2()
-FACTS = Facts(kind="cohere", model="command-a-03-2025")
+FACTS = Facts(kind="cohere", model="command-a-reasoning-08-2025")
 CAN = Can(
     COHERE.name,
     user=frozenset({"text", "image_url", "image_data", "image_detail"}),
