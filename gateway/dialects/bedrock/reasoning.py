@@ -47,6 +47,8 @@ def write_reasoning(prompt: Prompt, facts: Facts, family: Family, notes: Notes) 
     name = word(prompt.origin, "effort")
     if not asked.effort:
         name = _FIELD.get(prompt.origin, "reasoning")
+    elif asked.budget is not None:
+        notes.lost("field_unsupported", "reasoning budget")
     fields: dict[str, Any] = {}
     if family.vendor == "openai":
         fields = {"reasoning_effort": _one_of_three(asked, name, notes)}

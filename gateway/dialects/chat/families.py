@@ -84,6 +84,8 @@ def reasoning_for(prompt: Prompt, facts: Facts, notes: Notes) -> Reasoning | Non
     rest = codec.replace(asked, extra={})
     if rest not in _NO_THINKING and asked.enabled is not False:
         notes.lost("field_unsupported", "reasoning")
+        if asked.effort and asked.budget is not None:
+            notes.lost("field_unsupported", "reasoning budget")
     return None
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway.core import codec
 from gateway.core.message import Prompt, Reasoning, Sampling, ServerTool, Tool, ToolChoice
+from gateway.dialects.chat.efforts import effort_for
 from gateway.dialects.chat.families import (
     is_shared,
     limit_name,
@@ -26,7 +27,6 @@ PLAIN_INPUT: Mapping[str, Any] = {
 """What a custom tool takes where only functions are known."""
 _NO_CHANGE = frozenset({"temperature", "top_p"})
 """At 1, these say what holds anyway, and every model takes them."""
-_EFFORTS = ((2048, "low"), (8192, "medium"))
 
 
 def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
@@ -49,7 +49,7 @@ def write_request(prompt: Prompt, facts: Facts, notes: Notes) -> codec.Fields:
     if prompt.format is not None:
         body["response_format"] = _format(prompt)
     if reasoning is not None:
-        body.update(_reasoning(reasoning, manner, notes))
+        body.update(_reasoning(reasoning, manner, facts, notes))
     known = manner.fields - refused_settings(facts, reasoning)
     tier = tier_of(prompt, facts, notes)
     _add_settings(body, codec.replace(prompt, service_tier=tier or ""), known, manner, notes)
@@ -185,12 +185,14 @@ def _format(prompt: Prompt) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": inner}
 
 
-def _reasoning(reasoning: Reasoning, manner: Manner, notes: Notes) -> dict[str, Any]:
+def _reasoning(reasoning: Reasoning, manner: Manner, facts: Facts, notes: Notes) -> dict[str, Any]:
     """Write how much to think, in the way of this kind."""
     off = reasoning.enabled is False
     effort = "none" if off else reasoning.effort
     match manner.reasoning:
         case "object":
+            if reasoning.budget is not None and effort:
+                notes.lost("value_changed", "reasoning effort")
             return {"reasoning": _reasoning_object(reasoning)} if reasoning != Reasoning() else {}
         case "switch" | "either":
             if reasoning.budget is not None:
@@ -203,13 +205,13 @@ def _reasoning(reasoning: Reasoning, manner: Manner, notes: Notes) -> dict[str, 
             flags: dict[str, Any] = {"enable_thinking": not off}
             if reasoning.budget is not None:
                 flags["thinking_budget"] = reasoning.budget
-            elif effort and not off:
+            if effort and not off:
                 notes.lost("value_changed", "reasoning effort")
             return flags
         case _:
-            if not effort and reasoning.budget is not None:
+            if reasoning.budget is not None:
                 notes.lost("value_changed", "reasoning budget")
-                effort = next((word for most, word in _EFFORTS if reasoning.budget <= most), "high")
+            effort = effort_for(reasoning, facts, notes)
             if reasoning.summary and manner.openai:
                 notes.lost("field_unsupported", "reasoning.summary")
             return {"reasoning_effort": effort} if effort else {}

@@ -66,6 +66,8 @@ def _thinking(asked: Reasoning, notes: Notes) -> dict[str, Any]:
     if asked.enabled is False or asked.effort == "none":
         return {"type": "disabled"}
     if asked.budget is not None:
+        if asked.effort:
+            notes.lost("value_changed", "reasoning effort")
         return {"type": "enabled", "token_budget": asked.budget}
     if asked.effort:
         notes.lost("value_changed", "reasoning_effort")

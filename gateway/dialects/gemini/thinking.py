@@ -47,6 +47,8 @@ def _budget(reasoning: Reasoning, family: Family, notes: Notes) -> dict[str, Any
         notes.lost("value_changed", "reasoning")
         return {"thinkingBudget": family.least}
     if reasoning.budget is not None:
+        if effort:
+            notes.lost("value_changed", "reasoning effort")
         budget = min(max(reasoning.budget, family.least), family.most)
         if reasoning.budget == _AUTOMATIC:
             return {"thinkingBudget": _AUTOMATIC}
@@ -66,7 +68,9 @@ def _level(reasoning: Reasoning, family: Family, notes: Notes) -> dict[str, Any]
     wanted = reasoning.effort
     if reasoning.enabled is False:
         wanted = _OFF
-    elif not wanted and reasoning.budget is not None and reasoning.budget != _AUTOMATIC:
+    elif wanted and reasoning.budget is not None:
+        notes.lost("value_changed", "reasoning budget")
+    elif reasoning.budget is not None and reasoning.budget != _AUTOMATIC:
         notes.lost("value_changed", "reasoning")
         wanted = next((level for most, level in _STEPS if reasoning.budget <= most), "high")
     if not wanted:

@@ -2,6 +2,7 @@
 
 from gateway.core.codec import as_object
 from gateway.core.message import Bag, Format, Prompt, Reasoning, ServerTool, Tool, ToolChoice
+from gateway.dialects.chat.efforts import effort_of
 from gateway.dialects.losses import Notes
 from gateway.dialects.responses.shapes import Json
 from gateway.dialects.responses.states import ORIGIN
@@ -84,21 +85,6 @@ def _write_format(form: Format) -> Json:
     if form.strict is not None:
         written["strict"] = form.strict
     return written
-
-
-_EFFORTS = ((0, "none"), (2048, "low"), (8192, "medium"))
-_MOST_EFFORT = "high"
-
-
-def effort_of(reasoning: Reasoning) -> str:
-    """Return the effort that was asked for; of a budget of tokens, the one that comes near it."""
-    if reasoning.effort:
-        return reasoning.effort
-    if reasoning.enabled is False:
-        return "none"
-    if reasoning.budget is None:
-        return ""
-    return next((name for most, name in _EFFORTS if reasoning.budget <= most), _MOST_EFFORT)
 
 
 def write_reasoning(reasoning: Reasoning | None, *, own: bool) -> Json:

@@ -10,6 +10,7 @@ from gateway.core.codec import as_object
 from gateway.core.message import Message, Prompt, ServerTool, Text
 from gateway.core.scope import digest
 from gateway.dialects.base import Redactor, StreamRules, unredacted
+from gateway.dialects.chat.efforts import effort_for
 from gateway.dialects.chat.families import (
     continues,
     is_shared,
@@ -174,6 +175,9 @@ def _write_settings(prompt: Prompt, facts: Facts, fields: dict[str, Any], notes:
     if asked is not None and asked.budget is not None:
         notes.lost("value_changed", "the budget of thinking")
     reasoning = write_reasoning(asked, own=prompt.origin == ORIGIN)
+    effort = effort_for(asked, facts, notes) if asked is not None else ""
+    if effort:
+        reasoning["effort"] = effort
     settings: dict[str, Any] = {
         "max_output_tokens": most,
         "temperature": sampling.temperature,

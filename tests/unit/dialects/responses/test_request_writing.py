@@ -215,7 +215,7 @@ def test_a_result_that_is_an_error_is_told_without_the_mark() -> None:
 @pytest.mark.parametrize(
     ("reasoning", "written"),
     [
-        (Reasoning(enabled=False), {"effort": "none"}),
+        (Reasoning(enabled=False), {"effort": "minimal"}),
         (Reasoning(effort="high", summary="auto"), {"effort": "high", "summary": "auto"}),
         (Reasoning(enabled=True, budget=1024), {"effort": "low"}),
         (Reasoning(enabled=True, budget=5000), {"effort": "medium"}),
