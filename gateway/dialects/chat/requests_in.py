@@ -65,6 +65,7 @@ _KNOWN = frozenset(
         "verbosity",
     }
 )
+_THOUGHT = frozenset({"reasoning", "reasoning_effort", "thinking"})
 _STREAM_OPTIONS = frozenset({"include_usage", "include_obfuscation"})
 
 
@@ -81,9 +82,11 @@ def read_request(fields: codec.Fields) -> Prompt:
     limit = maybe_count(get("max_tokens"), "max_tokens")
     newer = maybe_count(get("max_completion_tokens"), "max_completion_tokens")
     user, extra = _user(said)
-    include_usage, options = _stream_options(get("stream_options"))
-    if options:
-        extra["stream_options"] = options
+    include_usage = False
+    if "stream_options" in said:
+        include_usage, options = _stream_options(said["stream_options"])
+        if options:
+            extra["stream_options"] = options
     extra.update((k, v) for k, v in said.items() if k not in _KNOWN and v is not None)
     if extra.get("modalities") == ["text"]:
         del extra["modalities"]
@@ -96,7 +99,9 @@ def read_request(fields: codec.Fields) -> Prompt:
         max_tokens=limit if newer is None else newer,
         sampling=_sampling(said),
         format=format_of(said["response_format"]) if get("response_format") is not None else None,
-        reasoning=reasoning_of(get("reasoning_effort"), get("reasoning"), get("thinking")),
+        reasoning=None
+        if _THOUGHT.isdisjoint(said)
+        else reasoning_of(get("reasoning_effort"), get("reasoning"), get("thinking")),
         verbosity=maybe_text(get("verbosity"), "verbosity"),
         stream=maybe_flag(get("stream"), "stream") or False,
         include_usage=include_usage,

@@ -25,6 +25,8 @@ class CustomTools:
     @classmethod
     def of(cls, prompt: Prompt) -> "CustomTools":
         """Return the custom tools of a prompt, in the names that its caller gave them."""
+        if not prompt.tools:
+            return _NO_CUSTOM_TOOLS
         return cls(t.name for t in prompt.tools if isinstance(t, Tool) and t.custom)
 
     def __bool__(self) -> bool:
@@ -89,9 +91,12 @@ class CustomStream:
         return found
 
 
+_NO_CUSTOM_TOOLS = CustomTools(())
+
+
 def as_functions(prompt: Prompt, notes: Notes) -> Prompt:
     """Return a prompt in which custom tools, their calls and results are those of functions."""
-    if not CustomTools.of(prompt) and all(_plain(each) is each for each in prompt.messages):
+    if not CustomTools.of(prompt) and not any(map(_has_custom, prompt.messages)):
         return prompt
     tools = tuple(
         _as_function(tool, notes) if isinstance(tool, Tool) and tool.custom else tool
@@ -124,8 +129,15 @@ def _hint(form: Mapping[str, Any] | None, name: str, notes: Notes) -> str:
     return f"The whole input, as plain text. It must follow this {inner.get('syntax')} grammar:\n{definition}"
 
 
+def _has_custom(message: Message) -> bool:
+    for part in message.parts:  # noqa: SIM110  any() would cost three times as much, for every message
+        if isinstance(part, ToolCall | ToolResult) and part.custom:
+            return True
+    return False
+
+
 def _plain(message: Message) -> Message:
-    if not any(isinstance(p, ToolCall | ToolResult) and p.custom for p in message.parts):
+    if not _has_custom(message):
         return message
     return codec.replace(message, parts=tuple(_plain_part(part) for part in message.parts))
 

@@ -29,8 +29,11 @@ class Counts:
         if usage is None:
             return
         for name in _NAMES:
-            self._note(name, usage.get(name))
-        self._note(_THINKING, (as_object(usage.get("output_tokens_details")) or {}).get(_THINKING))
+            if name in usage:
+                self._note(name, usage[name])
+        details = as_object(usage.get("output_tokens_details"))
+        if details is not None:
+            self._note(_THINKING, details.get(_THINKING))
 
     def _note(self, name: str, value: object) -> None:
         count = plausible(value)
