@@ -264,7 +264,7 @@ class Telemetry(Block):
         ge=0,
         le=100_000,
         description="Newest requests of a process whose way through their chain is kept for "
-        "`GET /admin/traces/{request_id}`; 0 keeps none.",
+        "`GET /admin/traces/{request_id}`, and how many of a second at most, if that is above 100; 0 keeps none.",
     )
     otlp_endpoint: HttpUrl | None = Field(
         default=None,

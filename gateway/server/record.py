@@ -24,7 +24,7 @@ class Recorder:
     def begin(self, run: Run) -> None:
         """Count a request as being handled, until it is recorded."""
         self._in_flight.inc()
-        if self._traces.records:
+        if self._traces.wants(run.started):
             run.trace = []
 
     def shed(self, reason: str) -> None:

@@ -2,12 +2,14 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from gateway.core.call import Charge, Run
 from gateway.core.usage import Usage
 
 _ATTEMPT = ("level", "name", "phase", "attempt", "outcome")
+_LEAST_PER_S = 100
 _STEP = ("level", "name", "phase", "iteration", "trip")
 
 
@@ -26,11 +28,26 @@ class _Taken(NamedTuple):
 
 
 class Traces:
-    """The newest traces, at most `keep`; none are recorded when that is 0. Nothing in them quotes a prompt."""
+    """The newest traces, at most `keep`; none are recorded when that is 0. Nothing in them quotes a prompt.
+
+    In one second no more are begun than are kept, or a hundred: the others would push each other out unseen.
+    """
 
     def __init__(self, keep: int) -> None:
         self._taken: deque[_Taken] = deque(maxlen=keep)
-        self.records = keep > 0
+        self._most = max(keep, _LEAST_PER_S) if keep > 0 else 0
+        self._left = 0
+        self._until = -inf
+
+    def wants(self, now: float) -> bool:
+        """Tell whether a run that begins at this time, in seconds of the process, is recorded."""
+        if now >= self._until:
+            self._until = now + 1.0
+            self._left = self._most
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        return True
 
     def take(self, run: Run, trace: Sequence[tuple[Any, ...]]) -> None:
         """Keep the trace of a run that is over."""
