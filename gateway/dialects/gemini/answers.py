@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -127,6 +128,7 @@ class _Choice:
         "_open",
         "_sources",
         "_text",
+        "_told",
         "native",
     )
 
@@ -140,18 +142,19 @@ class _Choice:
         self._open: type[Part] | None = None
         self._is_sealed = False
         self._sources = Sources()
+        self._told: list[Citation] = []
         self._text = ""
         self._from = 0
 
     def add(self, candidate: Candidate) -> list[Event]:
         events: list[Event] = []
+        self._sources.add(candidate)
         for part in (candidate.content.parts if candidate.content is not None else None) or ():
             self._read(part, events)
         if candidate.logprobs_result is not None:
             weights = candidate.logprobs_result.written()
             if weights:
                 events.append(Weighed(self._index, weights))
-        self._sources.add(candidate)
         if candidate.finish_reason:
             self.native = candidate.finish_reason
         return events
@@ -258,20 +261,34 @@ class _Choice:
         events.append(PartBegan(self._index, self._at, part))
 
     def _close(self, events: list[Event]) -> None:
+        if self._open is Text and self._sources:
+            begin, end = self._from, len(self._text)
+            found = self._sources.citations(self._text)
+            self._tell([each for each in found if _lies_in(each, begin, end)], events)
         if self._open is not None:
             events.append(PartEnded(self._index, self._at))
             self._open = None
 
     def _cite(self, events: list[Event]) -> None:
         """Tell where the text comes from; what was searched for stays an item of the provider's own."""
-        found = self._sources.citations(self._text)
-        if found and self._open is not Text:
+        left = [each for each in self._sources.citations(self._text) if each not in self._told]
+        if left and self._open is not Text:
             self._begin(Text(""), events)
-        events.extend(
-            Cited(self._index, self._at, _within(citation, self._from)) for citation in found
-        )
+        self._tell(left, events)
         for kind, value in self._sources.items():
             self._whole(Opaque(ORIGIN, kind, value), events)
+
+    def _tell(self, citations: Sequence[Citation], events: list[Event]) -> None:
+        """Tell citations of the open text that were not told before."""
+        new = [each for each in citations if each not in self._told]
+        self._told += new
+        events.extend(Cited(self._index, self._at, _within(each, self._from)) for each in new)
+
+
+def _lies_in(citation: Citation, begin: int, end: int) -> bool:
+    if citation.start is None or citation.end is None:
+        return False
+    return begin <= citation.start and citation.end <= end
 
 
 def _within(citation: Citation, begin: int) -> Citation:

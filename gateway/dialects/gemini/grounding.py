@@ -32,6 +32,9 @@ class Sources:
             listed = cited.get("citations") or cited.get("citationSources")
             self._citations += (each for each in _objects(listed) if each not in self._citations)
 
+    def __bool__(self) -> bool:
+        return bool(self._grounding or self._citations)
+
     def citations(self, text: str) -> list[Citation]:
         """Return every citation; `text` is all that was said, which the offsets count."""
         found = list(_supports(self._grounding, text))

@@ -252,9 +252,35 @@ def test_offsets_of_citations_count_characters_of_their_part() -> None:
     )
 
 
-def test_citations_of_an_answer_that_ends_with_a_call_are_not_lost() -> None:
+def test_citations_stand_at_their_text_where_others_follow() -> None:
+    code: Json = {"executableCode": {"code": "1"}}
+    listed: Json = {
+        "citations": [
+            {"endIndex": 1, "uri": "https://example.org/1"},
+            {"startIndex": 2, "endIndex": 3, "uri": "https://example.org/2"},
+        ]
+    }
+    told = piece(
+        {"text": "ab"}, code, {"text": "c"}, CALL, finishReason="STOP", citationMetadata=listed
+    )
+    first, _, second, call = whole(told).choices[0].parts
+
+    assert isinstance(first, Text)
+    assert isinstance(second, Text)
+    assert [(each.url, each.start, each.end) for each in first.citations] == [
+        ("https://example.org/1", 0, 1)
+    ]
+    assert [(each.url, each.start, each.end) for each in second.citations] == [
+        ("https://example.org/2", 0, 1)
+    ]
+    assert isinstance(call, ToolCall)
+
+
+def test_citations_that_come_behind_a_call_are_not_lost() -> None:
     cited: Json = {"citations": [{"endIndex": 1, "uri": "https://example.org/"}]}
-    answer = whole(piece({"text": "a"}, CALL, finishReason="STOP", citationMetadata=cited))
+    answer = streamed(
+        piece({"text": "a"}, CALL), piece(finishReason="STOP", citationMetadata=cited)
+    )
 
     last = answer.choices[0].parts[-1]
     assert isinstance(last, Text)
