@@ -164,7 +164,8 @@ def _sentence(body: bytes, secrets: Redactor) -> str:
     if len(body) > _MAX_MESSAGE or not body.isascii():
         return ""
     text = body.decode().strip()
-    return _clean(text, secrets) if text[:1].isalpha() and "\n" not in text else ""
+    is_sentence = text[:1].isalpha() and " " in text and "\n" not in text
+    return _clean(text, secrets) if is_sentence else ""
 
 
 def _read_object(said: Mapping[str, Any], secrets: Redactor, *, own: bool) -> ProviderError:

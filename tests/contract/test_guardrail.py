@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.config.errors import ConfigError
-from tests.support.models import ask, chained, config_of, said
+from tests.support.models import ask, chained, config_of, refuse, said
 from tests.support.scripted_upstream import Peer, upstream
 from tests.support.serving import Serving, serving
 
@@ -223,6 +223,23 @@ async def test_orders_that_lift_a_guardrail_stop_the_start(
     with pytest.raises(ConfigError, match=code):
         async with chained(tmp_path, chain, m1=[said()]):
             pass
+
+
+@pytest.mark.contract("R-4", "T-233")
+async def test_a_guardrail_inside_of_a_fallback_judges_its_models_where_it_is_told_to(
+    tmp_path: Path,
+) -> None:
+    chain: list[Json] = [
+        {"fallback": {"models": ["m2"], "through_inner": True}},
+        {"guardrail": {"output": [{"kind": "words", "words": ["denied"]}]}},
+    ]
+    steps = {"m1": [refuse(503)], "m2": [said("this is denied here")]}
+    async with chained(tmp_path, chain, **steps) as (gateway, models):
+        answer = await gateway.post(ask())
+
+    assert (answer.status_code, models.order) == (400, ["m1", "m2"])
+    assert answer.json()["error"]["gateway"]["details"]["phase"] == "output"
+    assert "this is" not in answer.text
 
 
 CONTROLS = (
