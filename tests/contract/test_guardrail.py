@@ -233,8 +233,8 @@ async def test_a_guardrail_inside_of_a_fallback_judges_its_models_where_it_is_to
         {"fallback": {"models": ["m2"], "through_inner": True}},
         {"guardrail": {"output": [{"kind": "words", "words": ["denied"]}]}},
     ]
-    steps = {"m1": [refuse(503)], "m2": [said("this is denied here")]}
-    async with chained(tmp_path, chain, **steps) as (gateway, models):
+    second = said("this is denied here")
+    async with chained(tmp_path, chain, m1=[refuse(503)], m2=[second]) as (gateway, models):
         answer = await gateway.post(ask())
 
     assert (answer.status_code, models.order) == (400, ["m1", "m2"])

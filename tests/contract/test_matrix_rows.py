@@ -1,5 +1,6 @@
 """Rows of the matrix that stand for themselves: callers of Messages, what stays private, names, and the tap."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.config.errors import ConfigError
-from tests.support.models import ask, chained, refuse, said
+from gateway.core.ledger import UsageQuery
+from tests.support.models import ask, chained, events, refuse, said, texts
 
 INNER = """
 from gateway.middleware.base import Middleware
@@ -94,3 +96,34 @@ async def test_the_tap_sees_a_hit_that_a_layer_inside_does_not(tmp_path: Path) -
     assert {step["name"] for step in hit["steps"][:-1]} == {"semantic_cache"}
     outcome = hit["steps"][-1]
     assert (outcome["outcome"], outcome["status"], outcome["attempts"]) == ("ok", 200, 0)
+
+
+@pytest.mark.contract("T-232")
+async def test_a_stream_that_was_cut_unseen_is_paid_for_and_not_told(tmp_path: Path) -> None:
+    retry = {"stream_commit": "complete", "max_retries": 1, "initial_delay_ms": 1, "jitter": "none"}
+    head = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+    words: list[dict[str, Any]] = [
+        {**head, "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": None}]}
+        for word in ("one", "two", "three")
+    ]
+    counted = {"prompt_tokens": 30, "completion_tokens": 10, "total_tokens": 40}
+    lines: list[dict[str, Any]] = [*words, {**head, "choices": [], "usage": counted}]
+    lost = events(b"".join(b"data: %b\n\n" % json.dumps(line).encode() for line in lines))
+    asked = ask(stream=True, stream_options={"include_usage": True})
+    async with chained(tmp_path, [{"retry": retry}], m1=[lost, said("all", tokens=(15, 5))]) as (
+        gateway,
+        models,
+    ):
+        answer = await gateway.post(asked)
+        ledger = gateway.worker._state.ledger
+        async with asyncio.timeout(10):
+            while True:
+                found = await ledger.usage(UsageQuery(0, 4_000_000_000_000, ("model",)))
+                if found and found[0].calls == 2:
+                    break
+                await asyncio.sleep(0.01)
+
+    assert models.n() == 2
+    assert texts(answer.text) == "all"
+    assert json.loads(answer.text.split("data: ")[-2])["usage"]["total_tokens"] == 20
+    assert found[0].input + found[0].output == 60
