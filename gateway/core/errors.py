@@ -235,7 +235,7 @@ _TRANSPORT = frozenset({"upstream_unavailable", "upstream_timeout", "upstream_tr
 
 
 class UpstreamError(GatewayError):
-    """The provider failed. `phase` is pool, connect, send, first_byte, body or answer.
+    """The provider failed. `phase` is credential, pool, connect, send, first_byte, body or answer.
 
     `sent` is False only while it is certain that no byte of the request left the gateway. An answer that cannot be
     used is not classified: the request, the provider or this gateway may be at fault (G-STAT-8).

@@ -13,6 +13,7 @@ from gateway.telemetry.metrics import AttemptCells
 from gateway.upstream.client import Body
 
 _REST_S = 10.0
+_BEFORE = frozenset({"connect", "credential"})
 _CREDENTIAL_REST_S = 60.0
 _OK = "ok"
 _FULL = frozenset({Blame.OVERLOAD, Blame.QUOTA})
@@ -160,7 +161,7 @@ class Attempt:
         if self._ended:
             return
         # Counting has rights and limits of its own: how it is answered says nothing about other calls.
-        is_count = self.run.endpoint == "count_tokens" and error.phase != "connect"
+        is_count = self.run.endpoint == "count_tokens" and error.phase not in _BEFORE
         blamed = Blame.NOBODY if is_count else blame(error, self.side)
         self.sent = error.sent
         self.refused = isinstance(error, Refusal)

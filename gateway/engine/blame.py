@@ -52,7 +52,9 @@ def blame(error: GatewayError, dialect: Speaks) -> Blame:
     """Tell whose fault an error of a call is; `dialect` reads what the provider said."""
     if isinstance(error, Refusal):
         return _of_refusal(error, dialect)
-    if isinstance(error, UpstreamError) and error.code == "upstream_auth":
+    if isinstance(error, UpstreamError) and (
+        error.code == "upstream_auth" or error.phase == "credential"
+    ):
         return Blame.KEY  # no token could be had for it
     if not isinstance(error, UpstreamError) or error.code not in _BROKEN:
         return Blame.NOBODY

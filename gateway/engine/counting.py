@@ -8,12 +8,17 @@ from gateway.core.call import Call
 from gateway.core.errors import UpstreamError
 from gateway.core.reply import Headers, Reply, Whole
 from gateway.dialects.messages.counting import estimate
+from gateway.engine.refusal import Refusal
 from gateway.engine.run import Engine
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
 _ENDPOINT = "count_tokens"
 _MOST_S = 10.0
 """How long a provider may take to count, where an estimate can stand in."""
+
+
+_FAULTS = 500
+"""From here on a status blames the provider, not what it was asked."""
 
 
 def is_counted(model: Model) -> bool:
@@ -33,12 +38,11 @@ async def count(engine: Engine, call: Call) -> Reply:
     relays = {
         target.account.name for target in model.targets if _ENDPOINT in target.account.row.endpoints
     }
-    if not relays:
-        run.deadline = min(run.deadline, clock.monotonic() + _MOST_S)
+    run.deadline = min(run.deadline, clock.monotonic() + _MOST_S)
     try:
         return await engine.trip(call)
     except UpstreamError as error:
-        if run.provider in relays:
+        if run.provider in relays and isinstance(error, Refusal) and error.upstream_http < _FAULTS:
             raise
         return _estimated(call, f"the provider did not count ({error.code})")
 

@@ -167,6 +167,41 @@ async def test_what_a_provider_does_not_count_is_estimated_and_harms_no_other_ca
     assert len(asked) == 12
 
 
+BROKEN = (
+    b"HTTP/1.1 500 No\r\ncontent-type: application/json\r\ncontent-length: 65\r\n\r\n"
+    b'{"type": "error", "error": {"type": "api_error", "message": "no"}}'[:65]
+)
+MESSAGE = b'{"id": "m", "type": "message", "role": "assistant", "content": []}'
+
+
+@pytest.mark.parametrize("answer", [BROKEN, ok(b"<html>"), ok(MESSAGE), ok(b"{}")])
+async def test_a_provider_of_messages_that_fails_to_count_is_stood_in_for(
+    answer: bytes, tmp_path: Path
+) -> None:
+    async with behind(tmp_path, "anthropic", lambda _: answer, models=models("claude")) as (
+        gateway,
+        _,
+    ):
+        counted = await gateway.client.post("/v1/messages/count_tokens", json=counting())
+
+    assert counted.status_code == 200
+    assert counted.json()["input_tokens"] > 0
+    assert "input_tokens is an estimate" in counted.headers["x-gateway-warnings"]
+
+
+async def test_what_a_provider_of_messages_refuses_to_count_is_refused(tmp_path: Path) -> None:
+    said = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "too odd"}}'
+    refused = b"HTTP/1.1 400 No\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+    answer = refused % (len(said), said)
+    async with behind(tmp_path, "anthropic", lambda _: answer, models=models("claude")) as (
+        gateway,
+        _,
+    ):
+        counted = await gateway.client.post("/v1/messages/count_tokens", json=counting())
+
+    assert (counted.status_code, counted.json()["error"]["message"]) == (400, "too odd")
+
+
 @pytest.mark.parametrize(
     ("provider", "is_asked"),
     [

@@ -200,7 +200,7 @@ async def test_what_is_no_metadata_server_gives_no_token(client: Client) -> None
         with pytest.raises(UpstreamError) as failed:
             await headers(signer)
 
-    assert failed.value.code == "upstream_unavailable"
+    assert failed.value.code == "upstream_auth"
     assert "set `credentials_file`" in failed.value.detail
 
 

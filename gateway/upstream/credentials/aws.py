@@ -198,4 +198,4 @@ def _in_role(session: Any, found: Any, settings: AwsSettings) -> Any:  # noqa: A
 
 def _failed(detail: str, message: str = "") -> UpstreamError:
     detail = f"AWS: {detail}"
-    return UpstreamError("upstream_auth", message, phase="connect", sent=False, detail=detail)
+    return UpstreamError("upstream_auth", message, phase="credential", sent=False, detail=detail)

@@ -52,7 +52,7 @@ class Keys:
     async def get(self, deadline: float) -> Loaded:
         """Return keys that last; while the old ones do, nobody waits for the new ones.
 
-        Raises UpstreamError upstream_auth, phase connect, or deadline_exceeded.
+        Raises UpstreamError upstream_auth, phase credential, or deadline_exceeded.
         """
         loaded = self._loaded
         if loaded is not None:
@@ -73,7 +73,7 @@ class Keys:
                 await asyncio.wait((running,))
         except TimeoutError:
             raise UpstreamError(
-                "deadline_exceeded", phase="connect", sent=False, detail="no AWS keys in time"
+                "deadline_exceeded", phase="credential", sent=False, detail="no AWS keys in time"
             ) from None
         if self._failure is not None or self._loaded is None:
             failure = self._failure or _failed("no keys")
@@ -113,7 +113,7 @@ class Keys:
 
 
 def _failed(detail: str) -> UpstreamError:
-    return UpstreamError("upstream_auth", phase="connect", sent=False, detail=f"AWS: {detail}")
+    return UpstreamError("upstream_auth", phase="credential", sent=False, detail=f"AWS: {detail}")
 
 
 def _again(failure: UpstreamError, wait_s: float) -> UpstreamError:
@@ -121,7 +121,7 @@ def _again(failure: UpstreamError, wait_s: float) -> UpstreamError:
     return UpstreamError(
         failure.code,
         failure.message,
-        phase="connect",
+        phase="credential",
         sent=False,
         detail=failure.detail,
         retry_after_s=wait_s or None,

@@ -16,7 +16,7 @@ class Signer(Protocol):
     ) -> Headers:
         """Return what goes out besides `headers`; the arguments are those of `Endpoint.send`.
 
-        Raises UpstreamError of phase connect with `sent` False: upstream_auth when there is no credential to be
+        Raises UpstreamError of phase credential with `sent` False: upstream_auth when there is no credential to be
         had, deadline_exceeded when there is none in time.
         """
         ...

@@ -178,7 +178,7 @@ def _no_account(status: int, *, is_google: bool) -> UpstreamError:
     """Say why this machine has no credential of its own, and what to do."""
     if not is_google:
         why = f"no credentials file is set, and this machine is none of Google's (status {status})"
-        return _failed("upstream_unavailable", f"{why}: {_SET}, or {_LOGIN}")
+        return _failed("upstream_auth", f"{why}: {_SET}, or {_LOGIN}")
     if status == _ABSENT:
         why = "this machine has no service account: attach one to it"
     elif status in _REFUSED:
@@ -272,4 +272,4 @@ def _word_of(refused: Exception) -> str:
 
 
 def _failed(code: str, detail: str) -> UpstreamError:
-    return UpstreamError(code, _NO_CREDENTIAL, phase="connect", sent=False, detail=detail)
+    return UpstreamError(code, _NO_CREDENTIAL, phase="credential", sent=False, detail=detail)

@@ -88,4 +88,4 @@ class ThreadRequest:
 
 
 def _failed(code: str, detail: str) -> UpstreamError:
-    return UpstreamError(code, phase="connect", sent=False, detail=detail)
+    return UpstreamError(code, phase="credential", sent=False, detail=detail)

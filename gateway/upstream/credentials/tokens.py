@@ -118,7 +118,7 @@ class TokenSigner:
 
 
 def _failed(code: str, detail: str) -> UpstreamError:
-    return UpstreamError(code, phase="connect", sent=False, detail=detail)
+    return UpstreamError(code, phase="credential", sent=False, detail=detail)
 
 
 def _again(failure: UpstreamError, wait_s: float) -> UpstreamError:
@@ -126,7 +126,7 @@ def _again(failure: UpstreamError, wait_s: float) -> UpstreamError:
     return UpstreamError(
         failure.code,
         failure.message,
-        phase="connect",
+        phase="credential",
         sent=False,
         detail=failure.detail,
         retry_after_s=wait_s or None,

@@ -136,7 +136,7 @@ async def test_a_failure_is_told_to_each_and_not_tried_again_at_once() -> None:
         errors.append(failed.value)
 
     assert source.fetches == 1
-    assert {("upstream_auth", "connect", False)} == {(e.code, e.phase, e.sent) for e in errors}
+    assert {("upstream_auth", "credential", False)} == {(e.code, e.phase, e.sent) for e in errors}
     assert all(error.retry_after_s is not None for error in errors)
     assert len(set(map(id, errors))) == 3
 
