@@ -7,9 +7,9 @@ from gateway.core.errors import GatewayError
 from gateway.dialects.base import Dialect
 from gateway.engine.refusal import Refusal
 from gateway.server.exchange import Exchange
+from gateway.server.routes import MESSAGES
 
 _JSON = (b"content-type", b"application/json")
-_NAMED_TWICE = frozenset({"messages", "count_tokens"})
 _OWN = frozenset({"overloaded", "draining", "state_unavailable", "upstream_unavailable"})
 """Refusals of this gateway's own, each of which says when to come back (K09)."""
 
@@ -28,7 +28,7 @@ def render_error(exchange: Exchange, dialect: Dialect, error: GatewayError, run:
         exchange.end(_frames(dialect, error, run.request_id))
         return
     body = _body(dialect, error, run.request_id)
-    exchange.start(error.http, error_headers(error, run), length=len(body))
+    exchange.start(error.http, error_headers(dialect, error, run), length=len(body))
     exchange.end(b"" if exchange.method == "HEAD" else body)
 
 
@@ -44,10 +44,10 @@ def _frames(dialect: Dialect, error: GatewayError, request_id: str) -> bytes:
     return dialect.render_stream_error(error, request_id)
 
 
-def error_headers(error: GatewayError, run: Run) -> list[tuple[bytes, bytes]]:
+def error_headers(dialect: Dialect, error: GatewayError, run: Run) -> list[tuple[bytes, bytes]]:
     """Build the headers of an error answer: retry advice included."""
     headers = [_JSON, (b"x-request-id", run.request_id.encode())]
-    if run.dialect is not None and run.endpoint in _NAMED_TWICE:
+    if dialect.name == MESSAGES:  # its clients read the id from a header of another name
         headers.append((b"request-id", run.request_id.encode()))
     if error.should_retry is not None:
         headers.append((b"x-should-retry", b"true" if error.should_retry else b"false"))

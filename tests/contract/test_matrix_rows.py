@@ -127,3 +127,24 @@ async def test_a_stream_that_was_cut_unseen_is_paid_for_and_not_told(tmp_path: P
     assert texts(answer.text) == "all"
     assert json.loads(answer.text.split("data: ")[-2])["usage"]["total_tokens"] == 20
     assert found[0].input + found[0].output == 60
+
+
+@pytest.mark.bug("K07")
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"headers": {"authorization": "Bearer wrong"}}, 401),
+        ({"content": b"{"}, 400),
+        ({"json": {"model": "m9", "max_tokens": 1, "messages": []}}, 404),
+        ({"json": {"max_tokens": 1}}, 400),
+    ],
+)
+async def test_clients_of_messages_find_the_id_of_every_error(
+    asked: dict[str, Any], status: int, tmp_path: Path
+) -> None:
+    async with chained(tmp_path, [], m1=[said()]) as (gateway, _):
+        answer = await gateway.client.post("/v1/messages", **asked)
+
+    assert answer.status_code == status
+    assert answer.headers["request-id"] == answer.headers["x-request-id"]
+    assert answer.json()["request_id"] == answer.headers["request-id"]
