@@ -168,7 +168,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "answer_part_dropped": Loss(
         "a part of the answer cannot be told in this format and was left out",
-        "Sounds and pictures that a model made, for a caller whose dialect has no place for them.",
+        "Sounds, pictures and further choices of an answer, for a caller whose dialect has no place for them.",
     ),
     "schema_changed": Loss(
         "was rewritten to the part of JSON Schema that this target takes",
@@ -202,7 +202,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "finish_changed": Loss(
         "the provider's reason for the end has no counterpart in this format",
-        "Finish reasons such as `pause_turn`, told by the nearest one.",
+        "Finish reasons such as `pause_turn` or Gemini's `MALFORMED_FUNCTION_CALL`, told by the nearest one.",
     ),
     "logprobs_dropped": Loss(
         "log probabilities cannot be told in this format and were left out",

@@ -28,6 +28,7 @@ from gateway.dialects.fit.prompt import fit
 from gateway.dialects.fit.stop_watch import StopWatch
 from gateway.dialects.fit.stops import watched
 from gateway.dialects.grammar import Grammar
+from gateway.dialects.known_ends import note_end
 from gateway.dialects.losses import Notes
 from gateway.dialects.makers import Makers
 from gateway.dialects.responses.namespaces import flattened
@@ -87,6 +88,8 @@ class Translation:
         answer = self._target.read_whole(
             body, rules.secrets, reasoning_outside=rules.reasoning_outside
         )
+        for choice in answer.choices:
+            note_end(choice.native, self.notes)
         for step in self._steps:
             answer = step.answer(answer)
         return self._caller.write_answer(answer, self._told, self.notes), answer
@@ -260,8 +263,11 @@ class TranslatedStream:
             match event:
                 case Delta():
                     self.begun = True
-                case PartBegan(part=ToolCall()) | Finished():
+                case PartBegan(part=ToolCall()):
                     self.begun = True
+                case Finished(native=native):
+                    self.begun = True
+                    note_end(native, self.translation.notes)
                 case Counted(usage):
                     self.usage = usage
                 case Ended():

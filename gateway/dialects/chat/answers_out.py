@@ -155,7 +155,7 @@ def add_other(message: dict[str, Any], part: Part, notes: Notes) -> None:
         case Opaque():
             notes.lost("answer_item_dropped", part.kind)
         case _:
-            notes.lost("answer_item_dropped", type(part).__name__)
+            notes.lost("answer_part_dropped", type(part).__name__.lower())
 
 
 def finish_word(finish: str, notes: Notes) -> str:

@@ -35,7 +35,7 @@ def write_answer(answer: Answer, told: Told, notes: Notes) -> bytes:
     """Write a whole answer; of several choices the first."""
     choice = answer.choices[0] if answer.choices else _EMPTY
     for other in answer.choices[1:]:
-        notes.lost("answer_item_dropped", f"choice {other.index}")
+        notes.lost("answer_part_dropped", f"choice {other.index}")
     if choice.logprobs:
         notes.lost("logprobs_dropped")
     extra = dict(answer.extra) if answer.origin == DIALECT else {}
@@ -85,14 +85,17 @@ def write_part(part: Part, call_id: str, notes: Notes) -> dict[str, Any] | None:
             return write_call(part, call_id, notes)
         case Opaque(origin=origin, value=value) if origin == DIALECT:
             return dict(value)
-        case Opaque() | Image() | File() | ToolResult():
+        case Image() | File():
+            notes.lost("answer_part_dropped", kind_of(part))
+            return None
+        case Opaque() | ToolResult():
             notes.lost("answer_item_dropped", kind_of(part))
             return None
 
 
 def _text(part: Text | Refusal | Audio, notes: Notes) -> dict[str, Any] | None:
     if isinstance(part, Audio):
-        notes.lost("answer_item_dropped", "audio")
+        notes.lost("answer_part_dropped", "audio")
         return {"type": "text", "text": part.transcript} if part.transcript else None
     if isinstance(part, Refusal):
         return {"type": "text", "text": part.text} if part.text else None

@@ -109,7 +109,7 @@ class MessagesWriter:
         if self._choice is None:
             self._choice = choice
         if choice != self._choice:
-            self._notes.lost("answer_item_dropped", f"choice {choice}")
+            self._notes.lost("answer_part_dropped", f"choice {choice}")
             return
         match told:
             case PartBegan(_, at, Refusal(text)):
