@@ -232,6 +232,8 @@ class TranslatedStream:
     def _listen(self, data: bytes) -> None:
         """Give up where nothing that came is of the target's format."""
         self._first = self._first or data[:_HEAD]
+        if self._first[:1] == b"\0" and EVENTS in self.translation.wire.streams:
+            raise foreign("it is binary")
         if self._reader.frames + self._reader.broken > _MOST_UNHEARD:
             raise foreign("nothing of it is known")
 

@@ -83,3 +83,19 @@ async def test_it_is_tried_again_as_any_answer_that_is_none(tmp_path: Path) -> N
 
     assert (got.status_code, models.n()) == (200, 2)
     assert texts(got.text) == "words"
+
+
+@pytest.mark.bug("K02")
+@pytest.mark.parametrize("size", [1, 40, 10_000])
+@pytest.mark.parametrize("caller", CALLS)
+async def test_frames_of_bedrock_in_pieces_are_a_502_too(
+    caller: str, size: int, tmp_path: Path
+) -> None:
+    body = STREAMS["bedrock_converse"]
+    pieces = [chunk(body[at : at + size]) for at in range(0, len(body), size)]
+    answer = STREAM_HEAD + b"".join(pieces) + LAST_CHUNK
+    async with streaming(tmp_path, "anthropic", answer) as gateway:
+        got = await ask_stream(gateway, caller)
+
+    assert got.status_code == 502
+    assert got.headers["content-type"].startswith("application/json")
