@@ -300,6 +300,7 @@ _PATHS = st.lists(st.text("a.%2eEfF5cC/\\;:@~?# \u00e9", max_size=8), max_size=3
 @example("1.2.3.4", "", "..")
 @example("h", ":", "")
 @example("_/", "", "")
+@example("_:", "", "")
 def test_what_is_taken_at_check_is_taken_by_the_client_and_nothing_else(
     host: str, port: str, path: str
 ) -> None:
@@ -312,7 +313,10 @@ def test_what_is_taken_at_check_is_taken_by_the_client_and_nothing_else(
     below = taken.partition("//")[2].partition("/")[2]
 
     check_target(f"/{below}/chat/completions".replace("//", "/").encode())
-    written = host.partition("/")[0].strip("[]").lower()
+    authority = host.partition("/")[0]
+    written = (
+        (authority if authority[:1] == "[" else authority.partition(":")[0]).strip("[]").lower()
+    )
     assert origin.host == written or origin.literal is not None
     assert ".." not in unquote(taken).split("/")
 
