@@ -129,7 +129,7 @@ class HttpxEndpoint:
                     raise trip.failed(_explain(error), cut=True) from None
             except httpx2.TransportError as error:
                 cut = _is_cut(error)
-                if repeated or not (cut and trip.is_stale()) or isinstance(body, AsyncIterator):
+                if repeated or not _is_refused(error) or isinstance(body, AsyncIterator):
                     raise trip.failed(_explain(error), cut=cut) from None
                 repeated = True
 
@@ -302,6 +302,12 @@ def _explain(error: Exception) -> str:
 def _is_cut(error: httpx2.TransportError) -> bool:
     text = str(error)
     return isinstance(error, httpx2.NetworkError) or "disconnected" in text or "closed" in text
+
+
+def _is_refused(error: httpx2.TransportError) -> bool:
+    """Tell whether an HTTP/2 upstream says that it has not begun; a later GOAWAY the library heeds itself."""
+    text = str(error)
+    return "StreamReset" in text and "error_code:7," in text
 
 
 def _check_head(answer: HttpxAnswer) -> None:

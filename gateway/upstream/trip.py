@@ -7,7 +7,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gateway.core.errors import UpstreamError
-from gateway.upstream.http1.connection import REPEAT_WITHIN_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -29,8 +28,6 @@ class Trip:
         self._loop = asyncio.get_running_loop()
         self._phase = "pool"
         self._limit = inf
-        self._sent_at = 0.0
-        self._fresh = False
         self._timer: asyncio.Timeout | None = None
         self._opened: object = None
         self.enter("pool")
@@ -59,11 +56,9 @@ class Trip:
         if event.endswith("connect_tcp.complete"):
             self._opened = info.get("return_value")
         elif event.endswith(_CONNECTING):
-            self._fresh = True
             if self._phase == "pool":
                 self.enter("connect")
         elif event.endswith(_SENDING) and not _is_tunnel(info.get("request")):
-            self._sent_at = self._loop.time()
             self.enter("send")
         elif event.endswith(_SENT) and not _is_tunnel(info.get("request")):
             self.enter("first_byte")
@@ -83,14 +78,6 @@ class Trip:
         aclose = getattr(self._opened, "aclose", None)
         if aclose is not None:
             await aclose()
-
-    def is_stale(self) -> bool:
-        """Tell whether a cut now means that a kept connection was dead, rather than the request lost."""
-        return (
-            not self._fresh
-            and self._phase in {"send", "first_byte"}
-            and self._loop.time() - self._sent_at <= REPEAT_WITHIN_S
-        )
 
     def failed(self, detail: str, *, cut: bool) -> UpstreamError:
         """Say what a failure before the head means: a connection that was cut, or an answer that is no HTTP."""

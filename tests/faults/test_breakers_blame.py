@@ -22,7 +22,7 @@ from tests.support.failing import (
     settings,
     status,
 )
-from tests.support.scripted_upstream import Peer, until, upstream
+from tests.support.scripted_upstream import answering, until, upstream
 from tests.support.serving import CHAT, STREAM, serving
 
 HARMLESS = {
@@ -82,19 +82,13 @@ async def test_a_caller_s_own_deadline_says_nothing_about_a_provider(tmp_path: P
 
 @pytest.mark.bug("K12")
 async def test_connections_that_end_in_order_say_nothing_about_a_provider(tmp_path: Path) -> None:
-    async def leaves_after_one(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(FINE)
-        await peer.request()
-        peer.fin()
-
     async with (
-        upstream(leaves_after_one) as served,
+        upstream(answering(FINE)) as served,
         serving(settings(served), tmp_path) as gateway,
     ):
-        await post(gateway, 1)
         for _ in range(20):
-            await gateway.post(CHAT)
+            assert await post(gateway, 1) == [200]
+            served.peers[-1].slam()
         described = health(gateway)
 
     assert (described["state"], described["failures"]) == ("closed", 0)

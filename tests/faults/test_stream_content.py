@@ -2,10 +2,8 @@
 
 import asyncio
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -224,13 +222,17 @@ async def settled(number: Callable[[], int]) -> None:
 async def test_a_flood_of_tiny_events_stays_in_order_and_lets_others_through(
     tmp_path: Path,
 ) -> None:
-    sent = [event(str(number)) for number in range(20_000)]
+    """The flood goes on until others were answered: a gateway with no time for them would never end it."""
+    sent: list[bytes] = []
+    others = asyncio.Event()
 
     async def floods(peer: Peer) -> None:
         await peer.request()
         await peer.send(STREAM_HEAD)
-        for start in range(0, len(sent), 20):
-            await peer.send(*map(chunk, sent[start : start + 20]))
+        while not others.is_set() or len(sent) < 20_000:
+            part = [event(str(number)) for number in range(len(sent), len(sent) + 20)]
+            sent.extend(part)
+            await peer.send(*map(chunk, part))
             await asyncio.sleep(0)
         await peer.send(*map(chunk, (FINISH, DONE)), LAST_CHUNK)
         await HEALTHY(peer)
@@ -238,15 +240,12 @@ async def test_a_flood_of_tiny_events_stays_in_order_and_lets_others_through(
     async with withstanding(tmp_path, floods, HEALTHY) as (gateway, served):
         reading = asyncio.ensure_future(gateway.post(STREAM))
         await until(lambda: served.peers and served.peers[0].sent_bytes > 10_000)
-        waits: list[float] = []
-        while not reading.done():
-            began = time.monotonic()
+        for _ in range(10):
             assert (await gateway.post(CHAT)).status_code == 200
-            waits.append(time.monotonic() - began)
+        assert not reading.done()
+        others.set()
         answer = await reading
         assert answer.content == b"".join(sent) + FINISH + DONE
-        assert len(waits) > 5
-        assert median(waits) < 0.1
 
 
 # ---------------------------------------------------------------- signs of life

@@ -4,6 +4,7 @@ It records what it received and when each connection ended, and never hides what
 """
 
 import asyncio
+import os
 import socket
 import ssl
 import struct
@@ -110,6 +111,12 @@ class Peer(asyncio.Protocol):
     def fin(self) -> None:
         """Close in order."""
         self._transport.close()
+
+    def slam(self) -> None:
+        """Close at once: what comes from now on is taken by nobody, and answered with a reset."""
+        # A second handle of it: what uvloop hands out cannot shut down.
+        with socket.socket(fileno=os.dup(self._transport.get_extra_info("socket").fileno())) as own:
+            own.shutdown(socket.SHUT_RDWR)
 
     def half_close(self) -> None:
         """Send nothing any more, but keep reading."""

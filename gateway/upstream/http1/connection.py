@@ -25,8 +25,6 @@ HIGH_WATER: Final = 256 * 1024 - READ_BYTES
 """Unread bytes above which the socket is not read any more: 256 KiB at most are held."""
 JOIN_BELOW: Final = 16 * 1024
 """Bodies up to this size go out in one buffer with the head; copying them is cheaper than two buffers."""
-REPEAT_WITHIN_S: Final = 1.0
-"""A reused connection that dies later than this after the request was not stale: work may have begun."""
 
 _IDLE: Final = 0
 _HEAD: Final = 1
@@ -62,7 +60,7 @@ class Connection(Wire):
     __slots__ = (
         "_answer", "_big", "_deadline", "_earlier", "_fed", "_idle_s", "_interim", "_interims",
         "_keep", "_keep_alive_s", "_owner", "_parser", "_phase", "_quiet_bytes", "_refusal",
-        "_sent_at", "_surplus", "_uploading", "head_only", "resting", "reused",
+        "_surplus", "_uploading", "head_only", "resting", "reused",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop, buffer: bytearray) -> None:
@@ -83,7 +81,6 @@ class Connection(Wire):
         self._keep_alive_s = owner.keep_alive_s
         self._deadline = inf
         self._idle_s = inf
-        self._sent_at = 0.0
 
     # ------------------------------------------------------------ requests
 
@@ -94,7 +91,7 @@ class Connection(Wire):
         transport = self._transport
         if transport is None:
             raise RuntimeError("not connected")
-        self._sent_at = now = self.clock()
+        now = self.clock()
         if deadline <= now:
             self.head_only = False
             self._owner.release(self)
@@ -327,11 +324,12 @@ class Connection(Wire):
         elif self._phase == _BODY:
             self._fail(answer, "upstream_truncated", _reason(exc))
         else:
+            # The write failed, or the upstream closed before it had all of the request: nothing was begun.
             stale = (
                 self.reused
                 and not self._uploading
                 and not self._earlier
-                and self.clock() - self._sent_at <= REPEAT_WITHIN_S
+                and (isinstance(exc, BrokenPipeError) or (exc is None and self.is_untaken()))
             )
             self._fail(answer, "upstream_unavailable", _reason(exc), stale=stale)
 

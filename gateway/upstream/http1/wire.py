@@ -7,6 +7,8 @@ early it looks again.
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import termios
 from abc import ABC, abstractmethod
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
@@ -87,6 +89,19 @@ class Wire(asyncio.BufferedProtocol, ABC):
         self._unblock()
 
     # ------------------------------------------------------------ flow
+
+    def is_untaken(self) -> bool:
+        """Tell whether the other side surely lacks a part of what was sent: not all of it is confirmed."""
+        transport = self._transport
+        sock = transport.get_extra_info("socket") if transport is not None else None
+        if transport is None or sock is None:
+            return False
+        size = bytearray(4)
+        try:
+            fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)
+        except (OSError, ValueError):
+            return False  # not told here: it may have been taken
+        return any(size) or transport.get_write_buffer_size() > 0
 
     def write(self, pieces: Sequence[bytes]) -> bool:
         """Send; False when more should wait for `until_written`."""
