@@ -59,10 +59,6 @@ SAME = [
     ("Turn the heater off", "turn off the heater"),
     ("In a letterbox, where do I put the parcel?", "Where do I put the parcel in a letterbox?"),
 ]
-MORE = [
-    ("When does the pool open?", "When does the pool open today?"),
-    ("Describe photosynthesis", "Describe photosynthesis briefly"),
-]
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)
@@ -92,12 +88,6 @@ def test_harmless_rewordings_are_served(one: str, other: str) -> None:
     assert tier_key(one) == tier_key(other)
     assert not substituted(one, other)
     assert verifier.serves(signature(one), signature(other), 0.97)
-
-
-@pytest.mark.parametrize(("one", "other"), MORE)
-def test_words_that_one_text_adds_are_no_substitution(one: str, other: str) -> None:
-    assert not substituted(one, other)
-    assert not substituted(other, one)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import re
 from typing import Final
 
 from gateway.core import codec
+from gateway.middleware.semantic_cache.words import acts, reading
 from gateway.middleware.semantic_cache.words.amounts import MONTHS
+from gateway.middleware.semantic_cache.words.dropped import ORDERS, dropped
 from gateway.middleware.semantic_cache.words.lexicon import MISSPELT, words
 from gateway.middleware.semantic_cache.words.stems import stem
 from gateway.middleware.semantic_cache.words.synonyms import shared_word
@@ -34,6 +36,9 @@ _LETTER: Final = re.compile(
 """A letter that stands alone, with operators beside it; initials are none."""
 _PLAIN: Final = words("a i u")
 _SHOUTED: Final = 3
+_CHOOSING: Final = words(
+    "best worst first last next top latest newest oldest greatest biggest largest smallest cheapest highest lowest"
+)
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _SENTENCE: Final = re.compile(r"[.!?]\s+|:\s+")
 _NAMES: Final = frozenset(MONTHS) | words("polish turkey china")
@@ -44,12 +49,16 @@ class Form(codec.Struct, frozen=True, array_like=True):
     """How a text is written. `literal` must be the same in both texts; `raw` are its words in order.
 
     `is_about`: it asks about language or form. `capitals` are words that are others with capitals: `May`, `US`.
+    `dropped` are words that say little, where they may be part of a name; `counted` are plurals where one is
+    another thing than several.
     """
 
     is_about: bool
     literal: tuple[str, ...]
     raw: tuple[str, ...]
     capitals: tuple[str, ...]
+    dropped: tuple[str, ...]
+    counted: tuple[str, ...]
 
 
 def is_about_form(text: str) -> bool:
@@ -67,18 +76,39 @@ def form_of(text: str) -> Form:
     if is_about and ":" in text:
         literal.append(" ".join(text.partition(":")[2].split()).rstrip(" .!?"))
     raw = tuple(word.lower() for word in _WORD.findall(text))
-    return Form(is_about, tuple(literal), raw, tuple(sorted(_capitals(text))))
+    settled = reading.settle_text(text)
+    capitals = tuple(sorted(_capitals(text)))
+    return Form(is_about, tuple(literal), raw, capitals, dropped(settled), counted(settled))
+
+
+def counted(text: str) -> tuple[str, ...]:
+    """List the plurals of a settled text where their number counts: in orders, and beside the best or the last."""
+    found: list[str] = []
+    for sentence in reading.sentences(text):
+        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+        is_order = act.name == "do" and not ORDERS.isdisjoint(act.lower[:1])
+        if is_order or not _CHOOSING.isdisjoint(act.lower):
+            found += [word for word in act.lower if stem(word)[1] == "s"]
+    return tuple(found)
 
 
 def differs(a: Form, b: Form) -> bool:
     """Tell whether two texts differ in what counts as it is written; the same either way round."""
     if a.literal != b.literal or ((a.is_about or b.is_about) and _reworded(a, b)):
         return True
+    if a.dropped != b.dropped or _numbers_differ(a, b) or _numbers_differ(b, a):
+        return True
     return any(
         (word in a.capitals) != (word in b.capitals)
         for word in {*a.capitals, *b.capitals}
         if word in a.raw and word in b.raw
     )
+
+
+def _numbers_differ(a: Form, b: Form) -> bool:
+    """Tell whether one text speaks of several where the other speaks of one."""
+    alone = {_base(word) for word in set(b.raw).difference(a.raw) if stem(word)[1] != "s"}
+    return any(_base(word) in alone for word in a.counted if word not in b.raw)
 
 
 def _reworded(a: Form, b: Form) -> bool:

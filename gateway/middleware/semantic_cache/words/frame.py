@@ -18,14 +18,20 @@ from gateway.middleware.semantic_cache.words.tier import cased, is_formal, tier_
 
 REASON: Final = "substitution"
 _MARKS: Final = frozenset(",;:()")
-_SAYS: Final = (WH | MEANING | GENDERED) - {"to"}
-_EMPTY: Final = FUNCTION | FILLERS | CLOSERS | {"'s"}
+_SAYS: Final = ((WH | MEANING | GENDERED) - {"to"}) | words("must should shall may might")
+_EMPTY: Final = (
+    FUNCTION
+    | FILLERS
+    | CLOSERS
+    | words("'s really actually truly indeed currently literally somehow exactly")
+)
+_TENSES: Final = words("ed ing")
 _TWO_WORDS: Final = FUNCTION | frozenset(MONTHS) | words("polish turkey china")
 """Words that are another word with a capital."""
 
 
 def substituted(one: str, other: str) -> bool:
-    """Tell whether two texts differ in more than words that one of them adds; the same either way round.
+    """Tell whether two texts differ in what they say, in words or their tense; the same either way round.
 
     Where each character may count, they must be equal but for blanks.
     """
@@ -34,15 +40,14 @@ def substituted(one: str, other: str) -> bool:
         return False
     if is_formal(one) or is_formal(other):
         return "".join(one.split()) != "".join(other.split())
-    short, long = sorted((_content(one), _content(other)), key=len)
-    rest = iter(long)
-    if not short or not all(word in rest for word in short):
+    content = _content(one)
+    if not content or content != _content(other):
         return "".join(one.split()) != "".join(other.split())
     return _capitals(one) != _capitals(other)
 
 
 def _content(text: str) -> list[str]:
-    """List the words of a text that carry content, without inflection, in order."""
+    """List the words of a text that carry content, in order, with what was and what goes on told apart."""
     row: list[str] = []
     for sentence in reading.sentences(reading.settle_text(text)):
         act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
@@ -50,7 +55,8 @@ def _content(text: str) -> list[str]:
             if word in _SAYS:
                 row.append(word)
             elif word not in _EMPTY:
-                row.append(stem(word)[0] if word.isalpha() else word)
+                base, ending = stem(word) if word.isalpha() else (word, "")
+                row.append(f"{base}+{ending}" if ending in _TENSES else base)
     return row
 
 

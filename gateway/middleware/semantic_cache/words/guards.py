@@ -30,6 +30,8 @@ _TURNS: Final = frozenset(
 )
 _ENDS: Final = words("from to into")
 _LINKS: Final = words("and or")
+_PARTED: Final = "off"
+"""Makes another verb of many: `take` and `take off`."""
 
 
 def veto(a: Signature, b: Signature) -> str:
@@ -138,6 +140,8 @@ def _meaning(a: Signature, b: Signature) -> str:
     pairs = [(one, other) for one in left for other in right if opposed(one, other)]
     if pairs and not (len(pairs) == 2 and not _TURNS.isdisjoint(pairs)):
         return "opposite"
+    if _PARTED in left | right:
+        return "scope"
     if any(same_class(one, other) for one in left for other in right):
         return "scope"
     mine = [name for name in a.names if name in left and not _spelt_out(name, b)]

@@ -22,7 +22,7 @@ from gateway.middleware.semantic_cache.words.lexicon import (
 from gateway.middleware.semantic_cache.words.stems import stem
 from gateway.middleware.semantic_cache.words.synonyms import merge_phrases, shared_word
 
-VERSION: Final = 2
+VERSION: Final = 3
 _NUMBER: Final = re.compile(r"^[-#]?\d|^date-")
 _MEASURES: Final = words(
     "percent % day week month year hour minute second mile kilometer meter centimeter inch foot yard pound"

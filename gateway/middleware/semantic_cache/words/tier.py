@@ -6,12 +6,13 @@ from typing import Final
 from gateway.middleware.semantic_cache.words import acts, reading, turns
 from gateway.middleware.semantic_cache.words.amounts import settle
 from gateway.middleware.semantic_cache.words.canonical import canonical_key
-from gateway.middleware.semantic_cache.words.form import is_about_form
+from gateway.middleware.semantic_cache.words.dropped import dropped
+from gateway.middleware.semantic_cache.words.form import counted, is_about_form
 from gateway.middleware.semantic_cache.words.lexicon import BE_PAST, FUNCTION, MODALS, words
 from gateway.middleware.semantic_cache.words.stems import stem
 from gateway.middleware.semantic_cache.words.synonyms import shared_word
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 _APOSTROPHE: Final = re.compile(r"(?<=[^\W\d_])['\u2019](?=[^\W\d_])")
 _SIGN: Final = re.compile(
     r"[^\w\s.,?!]|_"
@@ -50,9 +51,15 @@ def tier_key(text: str) -> str:
         return f"{VERSION}|text|{plain}"
     if "|latin|" in form[:8] or _LOGIC.search(plain.lower()):
         return f"{VERSION}|text|" + " ".join(plain.split())
-    return f"{VERSION}|{form}|{_order(plain, form)}|{_tenses(plain)}|" + " ".join(
-        sorted(cased(plain))
+    settled = reading.settle_text(plain)
+    parts = (
+        _order(plain, form),
+        _tenses(plain),
+        " ".join(dropped(settled)),
+        " ".join(counted(settled)),
+        " ".join(sorted(cased(plain))),
     )
+    return f"{VERSION}|{form}|" + "|".join(parts)
 
 
 def cased(text: str) -> list[str]:
