@@ -10,6 +10,7 @@ from gateway.middleware.semantic_cache.words.lexicon import (
     AUXILIARIES,
     BE,
     DO,
+    FUNCTION,
     HAVE,
     MODALS,
     PREPOSITIONS,
@@ -71,7 +72,10 @@ _MARKS: Final = frozenset(",;:()")
 
 
 def dropped(text: str) -> tuple[str, ...]:
-    """List the words of a settled text that its form leaves out and that may count, each with what is beside it."""
+    """List the words of a settled text that its form leaves out and that may count, each with a neighbour.
+
+    The neighbour, behind a blank, is what follows, or what stands before where that says more; it may be missing.
+    """
     found: list[str] = []
     for sentence in reading.sentences(text):
         found += _of_sentence(sentence)
@@ -99,8 +103,16 @@ def _of_sentence(sentence: reading.Sentence) -> list[str]:
         else:
             counts = _says_something(lower, place)
         if counts:
-            found.append(f"{before if before in _CALLED else ''} {word} {after}".strip())
+            found.append(f"{word} {_neighbour(lower, place)}".strip())
     return found
+
+
+def _neighbour(lower: Sequence[str], place: int) -> str:
+    """Return the word that would stand there without this one."""
+    after = lower[place + 1 : place + 3]
+    if after and (after[0] not in FUNCTION | _MARKS or lower[place] == "thank"):
+        return after[-1] if lower[place] == "thank" else after[0]
+    return lower[place - 1] if place else ""
 
 
 def _is_no_article(word: str, before: str, after: str) -> bool:
