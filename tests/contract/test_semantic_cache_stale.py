@@ -75,6 +75,7 @@ async def test_another_wording_is_served_stale_too_but_a_similar_question_is_not
     [
         {"headers": {"cache_control": "max-age=0"}},
         {"gateway": {"cache": {"ttl_s": 0.1}}},
+        {"gateway": {"cache": {"ttl_s": 0.25}}},
         {"headers": {"cache_control": "no-cache"}},
     ],
 )

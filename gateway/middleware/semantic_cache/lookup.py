@@ -117,13 +117,9 @@ class Lookup:
         if tier == "exact" and entry.exact != ask.exact:
             tier = "alias"
         verdict = self._verdict(entry, pool, wish)
-        is_stale = verdict == "stale" and tier != "alias" and self._takes_stale(wish)
+        is_stale = verdict == "stale" and tier != "alias" and _takes_stale(wish, entry)
         says((tier, verdict or "served"))
         return Hit(entry, tier, 1.0, is_stale) if is_stale or not verdict else None
-
-    def _takes_stale(self, wish: Wish) -> bool:
-        """Tell whether an answer may be older than its time: only for who asks nothing of its age."""
-        return not wish.only and wish.max_age_s >= self._options.ttl_s
 
     async def _unread(self, call: Call, ask: Ask, pool: Pool, form: str) -> Missed:
         """Find out what is kept with an answer that is only to be written."""
@@ -230,6 +226,11 @@ class Lookup:
         if is_fresh and now - entry.created <= wish.max_age_s:
             return ""
         return "stale" if self._options.stale_ttl_s else "expired"
+
+
+def _takes_stale(wish: Wish, entry: Entry) -> bool:
+    """Tell whether an answer may be older than its time: never older than what is asked of its age."""
+    return not wish.only and clock.wall() - entry.created <= wish.oldest_s
 
 
 def _quiet(step: Step) -> None:

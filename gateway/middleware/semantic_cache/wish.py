@@ -1,5 +1,6 @@
 """What a caller asks of the cache, by `gateway.cache`, `x-gateway-cache` and `Cache-Control` (W-CACHE-15)."""
 
+from math import inf
 from typing import NamedTuple
 
 from gateway.core.call import Run
@@ -10,7 +11,8 @@ _NOTHING = frozenset[str]()
 class Wish(NamedTuple):
     """Whether answers may be read and kept, and within which bounds; callers can only make it stricter.
 
-    `only`: an answer from the cache or none at all.
+    `only`: an answer from the cache or none at all. `oldest_s`: what the caller itself asks of an answer's age;
+    none that is older is served, not even where the operator lets old answers serve a while longer.
     """
 
     reads: bool
@@ -19,6 +21,7 @@ class Wish(NamedTuple):
     ttl_s: float
     max_age_s: float
     threshold: float
+    oldest_s: float = inf
 
 
 def usual(ttl_s: float) -> Wish:
@@ -34,8 +37,9 @@ def read_wish(run: Run, ttl_s: float) -> Wish:
         return usual(ttl_s)
     words = _words(header) if header is not None else _NOTHING
     mode = asked.mode if asked is not None else ""
-    own_ttl_s = asked.ttl_s if asked is not None and asked.ttl_s is not None else ttl_s
+    own_ttl_s = asked.ttl_s if asked is not None and asked.ttl_s is not None else inf
     ttl_s = min(ttl_s, own_ttl_s)
+    oldest_s = min(own_ttl_s, _max_age(words))
     is_off = mode == "off" or "no-store" in words
     is_fresh = mode == "refresh" or "no-cache" in words
     return Wish(
@@ -43,8 +47,9 @@ def read_wish(run: Run, ttl_s: float) -> Wish:
         writes=not is_off,
         only="only-if-cached" in words and not is_off,
         ttl_s=ttl_s,
-        max_age_s=min(ttl_s, _max_age(words)),
+        max_age_s=min(ttl_s, oldest_s),
         threshold=(asked.threshold or 0.0) if asked is not None else 0.0,
+        oldest_s=oldest_s,
     )
 
 
@@ -58,4 +63,4 @@ def _max_age(words: frozenset[str]) -> float:
         name, _, value = word.partition("=")
         if name.strip() == "max-age" and value.strip().isdigit():
             return float(value)
-    return float("inf")
+    return inf
