@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from gateway.core.caching import Selector
 from tests.support.cache_scene import PATHS, body, cached, put, text_of, usage_of, where
 from tests.support.models import Step, said
 from tests.support.serving import Serving
@@ -121,6 +122,27 @@ async def test_nobody_waits_longer_than_its_own_deadline(tmp_path: Path) -> None
     assert late.status_code == 504
     assert took < 0.9
     assert models.n() == 1
+
+
+@pytest.mark.contract("O-1", "O-4")
+@pytest.mark.parametrize("stream", [False, True])
+async def test_nobody_follows_what_began_before_a_delete(stream: bool, tmp_path: Path) -> None:
+    script = [slow("old", gap_s=0.3), slow("new")]
+    async with cached(tmp_path, m1=script) as (gateway, models):
+        leader = asyncio.create_task(put(gateway, stream=stream))
+        await until(models)
+        before = asyncio.create_task(put(gateway, stream=stream))
+        await asyncio.sleep(0.05)
+        store = gateway.worker._state.cache
+        await store.delete(Selector("acme"))
+        after = await asyncio.gather(*(put(gateway, stream=stream) for _ in range(5)))
+        early = [await leader, await before]
+        later = await put(gateway)
+
+    assert models.n() == 2
+    assert {text_of(each, "chat", stream=stream) for each in early} == {"old"}
+    assert {text_of(each, "chat", stream=stream) for each in after} == {"new"}
+    assert text_of(later, "chat", stream=False) == "new"
 
 
 @pytest.mark.contract("O-1")

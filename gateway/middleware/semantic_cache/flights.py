@@ -24,14 +24,18 @@ class Told(NamedTuple):
 
 
 class Flight:
-    """One question that is being answered. Used on one loop."""
+    """One question that is being answered. Used on one loop.
 
-    __slots__ = ("_waiting", "done", "events", "failed", "followers", "number", "told")
+    `epoch` is that of the pool when its leader looked, None before.
+    """
+
+    __slots__ = ("_waiting", "done", "epoch", "events", "failed", "followers", "number", "told")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.events: list[Event] = []
         self.done = False
+        self.epoch: int | None = None
         self.failed = False
         self.followers = 0
         self.told: Told | None = None
@@ -57,6 +61,10 @@ class Flight:
     def is_over(self) -> bool:
         """Whether no more events come."""
         return self.done or self.failed
+
+    def is_before(self, epoch: int | None) -> bool:
+        """Tell whether something was deleted between its leader's look and that of who would follow."""
+        return self.epoch is not None and epoch is not None and self.epoch < epoch
 
     async def more(self, seen: int, deadline: float) -> None:
         """Wait for more than `seen` events or the end; raises UpstreamError `deadline_exceeded`."""

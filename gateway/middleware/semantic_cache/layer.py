@@ -167,6 +167,10 @@ class SemanticCache(Middleware):
             reply = await self._follow(asked, flight)
             if reply is not None:
                 return reply
+            if not flight.failed:
+                if self._flights.find(key) is flight:
+                    break
+                continue
             if self._flights.is_last(flight):
                 return await self._answer(asked, None)
             number = max(number, flight.number + 1)
@@ -181,15 +185,21 @@ class SemanticCache(Middleware):
                 close()
 
     async def _follow(self, asked: _Asked, flight: Flight) -> Reply | None:
-        """Return the answer of a flight; None when it has failed and nothing of it was told."""
+        """Return the answer of a flight; None when it failed and told nothing, or is no longer wanted.
+
+        What began before a delete is no answer for who asks after it (O-4).
+        """
         call = asked.call
         flight.followers += 1
         try:
+            epoch = await self._lookup.epoch(asked.pool, asked.ask)
+            if flight.is_before(epoch):
+                return None
             if forms.streams(call) and not forms.is_body(call):
                 await flight.more(0, call.run.deadline)
             else:
                 await flight.end(call.run.deadline)
-            if flight.failed:
+            if flight.failed or flight.is_before(epoch):
                 return None
             reply = self._followed(call, flight)
         finally:
@@ -222,6 +232,8 @@ class SemanticCache(Middleware):
                 return served
             found = Missed("unreadable", None)
         asked.missed = found
+        if flight is not None:
+            flight.epoch = found.epoch
         self._savings.missed(call, "miss", found.reason)
         if found.is_down:
             call.run.warn("cache_unavailable: answered without the cache")

@@ -77,6 +77,13 @@ class Lookup:
         """Ask the store within its bounds; raises Down."""
         return self._keeper.ask(work)
 
+    async def epoch(self, pool: Pool, ask: Ask) -> int | None:
+        """Return the epoch of a pool now, None where the store does not answer."""
+        try:
+            return (await self._keeper.ask(self._store.look(pool, ask.exact, ""))).epoch
+        except Down:
+            return None
+
     async def look(
         self, call: Call, ask: Ask, pool: Pool, wish: Wish, steps: list[Step] | None = None
     ) -> Hit | Missed:
