@@ -164,7 +164,7 @@ _ROWS = (
     Metric(
         "gateway_cache_wrong_hit_estimate",
         _MAX,
-        "The share of similar hits that labels tell to be wrong, where `max_wrong_hit_rate` is set.",
+        "The share of similar hits that labels tell to be wrong, where `max_wrong_hit_rate` is set; after it broke, the share that broke it.",
         ("tenant", "namespace", "agent"),
     ),
     Metric(

@@ -138,18 +138,28 @@ UNDECIDED = "Can you tell me how I reset the password of mine?"
 
 @pytest.mark.bug("K21")
 @pytest.mark.parametrize(
-    ("judge", "wanted"), [(said("Yes."), "hit-semantic"), (said("no"), "miss"), (HANG, "miss")]
+    ("judge", "wanted", "reason"),
+    [
+        (said("Yes."), "hit-semantic", ""),
+        (said("no"), "miss", "judge"),
+        (said("perhaps"), "miss", "judge_unavailable"),
+        (HANG, "miss", "judge_unavailable"),
+    ],
 )
 async def test_a_judge_decides_where_guards_let_a_pair_pass(
-    judge: Step, wanted: str, tmp_path: Path
+    judge: Step, wanted: str, reason: str, tmp_path: Path
 ) -> None:
     options = {"canonical": False, "verify": "llm", "judge": "m2"}
     async with cached(tmp_path, options, m2=[judge]) as (gateway, models):
         await put(gateway, NEAR[0])
         answer = await put(gateway, UNDECIDED)
         forbidden = await put(gateway, "how do I reset my password twice, 3 times?")
+        if reason:
+            assert gateway.count("gateway_cache_misses_total", reason=reason) == 1
 
     assert where(answer) == wanted
+    warned = "cache_unavailable" in answer.headers.get("x-gateway-warnings", "")
+    assert warned == (reason == "judge_unavailable")
     assert where(forbidden) == "miss"
     assert models.n("m2") == 1
 

@@ -11,7 +11,7 @@ from gateway.middleware.semantic_cache.fingerprint import Ask
 from gateway.middleware.semantic_cache.keeper import Down, Keeper
 from gateway.middleware.semantic_cache.learning import Audit, Decide
 from gateway.middleware.semantic_cache.options import SemanticCacheOptions
-from gateway.middleware.semantic_cache.verify import Verifier
+from gateway.middleware.semantic_cache.verify import NO_WORD, Verifier
 from gateway.middleware.semantic_cache.wish import Wish
 from gateway.middleware.semantic_cache.words.tier import tier_key
 
@@ -35,7 +35,7 @@ class Hit(NamedTuple):
 class Missed(NamedTuple):
     """Nothing may be served, and why; what is known already is kept with the answer that will come.
 
-    `is_down`: the store or the embedder did not answer. `audit`: what its answer will tell of a candidate.
+    `is_down`: the store, the embedder or the judge did not answer. `audit`: what its answer tells of a candidate.
     """
 
     reason: str
@@ -213,6 +213,8 @@ class Lookup:
             says(("semantic", f"{entry.id} at {similarity:.4f}: {verdict or 'served'}"))
             if not verdict:
                 return Hit(entry, "semantic", similarity, audit=audit)
+            if verdict == NO_WORD:
+                missed = missed._replace(is_down=True)
             reason = reason or verdict
         return missed._replace(reason=reason)
 

@@ -18,6 +18,7 @@ REASONS = frozenset(
         "expired",
         "explore",
         "judge",
+        "judge_unavailable",
         "negative",
         "refresh",
         "remote",

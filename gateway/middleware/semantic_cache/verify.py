@@ -11,6 +11,8 @@ from gateway.middleware.semantic_cache.options import SemanticCacheOptions
 from gateway.middleware.semantic_cache.words import frame, verifier
 from gateway.middleware.semantic_cache.words.guards import signature, veto
 
+NO_WORD = "judge_unavailable"
+"""The judge did not answer in its time, or with another word."""
 _signature = lru_cache(maxsize=512)(signature)
 
 
@@ -47,7 +49,8 @@ class Verifier:
             return ""
         if self._judge is None or (score is not None and not undecided(score, verifier.cut())):
             return "verifier"
-        return "" if await self._judge.same(call, "questions", kept, asked) else "judge"
+        said = await self._judge.same(call, "questions", kept, asked)
+        return NO_WORD if said is None else "" if said else "judge"
 
     def trusts(self, asked: str, kept: str, similarity: float) -> bool:
         """Tell whether the learned verifier, where it is asked at all, is sure of a pair by itself."""

@@ -78,6 +78,7 @@ class PoolModel:
         self._clean = 0
         self._served = 0.0
         self._reported = 0.0
+        self._broken = 0.0
 
     @property
     def certified(self) -> bool:
@@ -110,7 +111,12 @@ class PoolModel:
         return EXPLORED_LATER if self._clean >= CLEAN else EXPLORED
 
     def estimate(self) -> float:
-        """Return the share of wrong near hits that labels tell of; 0.0 while there are none to serve."""
+        """Return the share of wrong near hits that labels tell of; when they broke the bound, the share that did.
+
+        0.0 before there were any to serve.
+        """
+        if self.fallen:
+            return self._broken
         return self._learned.share if self._learned is not None and self.certified else 0.0
 
     def bound(self) -> float:
@@ -206,6 +212,7 @@ class PoolModel:
         `fresh` is what the property said when the fit began: a fall since then outlives it.
         """
         was = self.certified
+        share = self.estimate()
         if self._fresh is not None and (
             fresh is None or self._fresh < fresh or self._fresh < ENOUGH
         ):
@@ -214,6 +221,7 @@ class PoolModel:
         if self.certified == was:
             return None
         if was:
+            self._broken = max(share, self.alpha)
             self._fresh = len(self._table) if self._fresh is None else self._fresh
             return "broken"
         if self._fresh is not None:
@@ -282,6 +290,9 @@ class PoolModel:
 
     def _fall_back(self) -> None:
         """Serve no near hit until as many labels as at first have come in, and hold."""
+        audited = len(self._audits)
+        wrong = (audited - sum(self._audits)) / audited if audited else 0.0
+        self._broken = max(wrong, self._reported / self._served if self._served else 0.0)
         if self._learned is not None:
             self._learned = self._learned._replace(cut=inf, share=1.0, bound=1.0)
         self._fresh = 0

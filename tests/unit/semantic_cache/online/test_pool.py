@@ -105,6 +105,7 @@ def test_reports_break_the_bound_only_where_too_much_of_what_was_served_was_wron
         changes = [model.report(features) for _ in range(reports)]
         assert changes.count("broken") == (model is many)
         assert model.fallen == (model is many)
+        assert model.estimate() == pytest.approx(0.12 if model is many else 0.0)
 
 
 def test_reports_on_what_was_served_long_ago_count_less() -> None:
@@ -160,6 +161,7 @@ def test_a_pool_that_turns_wrong_falls_back_at_once_and_serves_again_once_it_is_
     assert turned.broken == 1
     assert model.fallen
     assert not model.certified
+    assert model.estimate() > 0.03
     assert turned.hits < 200
 
     again = send(model, traffic, 3000)
@@ -178,6 +180,7 @@ def test_what_another_verifier_trusts_is_served_and_audited_until_the_pool_falls
     changes = [model.label(features, right=False, weight=20.0) for _ in range(3)]
 
     assert "broken" in changes
+    assert model.estimate() == 1.0
     assert model.decide(features, trusted=True).action == "miss"
 
 
