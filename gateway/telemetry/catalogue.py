@@ -164,7 +164,8 @@ _ROWS = (
     Metric(
         "gateway_cache_wrong_hit_estimate",
         _MAX,
-        "The share of similar hits that labels tell to be wrong, where `max_wrong_hit_rate` is set; after it broke, the share that broke it.",
+        "The share of similar hits that labels tell to be wrong, where `max_wrong_hit_rate` is set; once it is "
+        "broken, the share that broke it.",
         ("tenant", "namespace", "agent"),
     ),
     Metric(
