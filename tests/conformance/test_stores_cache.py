@@ -376,7 +376,7 @@ async def test_the_start_says_what_the_store_can_do(cache_store: str, cache: Cac
     words = await cache.begin()
 
     assert cache.has_vectors == (cache_store not in WITHOUT_VECTORS)
-    assert ("equal prompts alone" in words) == (cache_store in WITHOUT_VECTORS)
+    assert ("one canonical form alone" in words) == (cache_store in WITHOUT_VECTORS)
     assert ("by similarity" in words) == (cache_store not in WITHOUT_VECTORS)
     assert ("vector sets" in words) == (cache_store == "redis sets")
     assert ("search module of" in words) == (cache_store == "redis search")

@@ -424,6 +424,7 @@ async def test_an_embedder_that_is_down_is_a_miss(
         ({"scope": "global"}, "must be one of: session, tenant (all callers of a tenant), shared:"),
         ({"exact": False, "semantic": False}, "exact: true"),
         ({"verify": "llm"}, "judge: NAME"),
+        ({"verify": "llm", "judge": "m2", "semantic": False}, "take verify out"),
     ],
 )
 async def test_options_that_cannot_work_are_refused_at_load(

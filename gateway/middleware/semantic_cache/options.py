@@ -125,5 +125,8 @@ def check(options: SemanticCacheOptions) -> None:
             "false for exact hits alone"
         )
         raise OptionError(message, "embedder")
-    if options.verified_by == "llm" and options.semantic and not options.judge:
+    if options.verified_by == "llm" and not options.semantic:
+        message = "semantic: false looks for no similar question that a judge could decide on: take verify out"
+        raise OptionError(message, "verify")
+    if options.verified_by == "llm" and not options.judge:
         raise OptionError("verify: llm asks a model: write judge: NAME of a small one", "judge")

@@ -14,8 +14,8 @@ Way = Literal["search", "sets", ""]
 WORDS: Final[Mapping[Way, str]] = {
     "search": "searches them by similarity with the search module of its server",
     "sets": "searches them by similarity with the vector sets of its server",
-    "": "finds equal prompts alone: its server can search no vectors (Redis 8, or Redis or Valkey with the search "
-    "module, can)",
+    "": "finds equal prompts and other wordings of one canonical form alone: its server can search no vectors "
+    "(Redis 8, or Redis or Valkey with the search module, can)",
 }
 _NOWHERE: Final = common_key("cache")
 _PROBES: Final[Mapping[Way, tuple[Part, ...]]] = {

@@ -1,6 +1,7 @@
 """The small parts of the cache: wishes, scopes, pieces of a replay, what is kept of an answer."""
 
 import random
+from math import inf
 from typing import Any
 
 import pytest
@@ -36,15 +37,18 @@ def answer(*parts: Part, finish: Any = "stop") -> Answer:
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (run(), (True, True, False, 60.0, 60.0, 0.0)),
-        (run("no-store"), (False, False, False, 60.0, 60.0, 0.0)),
-        (run("No-Cache"), (False, True, False, 60.0, 60.0, 0.0)),
-        (run("only-if-cached, max-age=5"), (True, True, True, 60.0, 5.0, 0.0)),
-        (run("max-age=500"), (True, True, False, 60.0, 60.0, 0.0)),
-        (run(cache_wish=CacheWish("off")), (False, False, False, 60.0, 60.0, 0.0)),
-        (run(cache_wish=CacheWish("refresh")), (False, True, False, 60.0, 60.0, 0.0)),
-        (run(cache_wish=CacheWish(ttl_s=5.0, threshold=0.9)), (True, True, False, 5.0, 5.0, 0.9)),
-        (run(cache_wish=CacheWish(ttl_s=500.0)), (True, True, False, 60.0, 60.0, 0.0)),
+        (run(), (True, True, False, 60.0, 60.0, 0.0, inf)),
+        (run("no-store"), (False, False, False, 60.0, 60.0, 0.0, inf)),
+        (run("No-Cache"), (False, True, False, 60.0, 60.0, 0.0, inf)),
+        (run("only-if-cached, max-age=5"), (True, True, True, 60.0, 5.0, 0.0, 5.0)),
+        (run("max-age=500"), (True, True, False, 60.0, 60.0, 0.0, 500.0)),
+        (run(cache_wish=CacheWish("off")), (False, False, False, 60.0, 60.0, 0.0, inf)),
+        (run(cache_wish=CacheWish("refresh")), (False, True, False, 60.0, 60.0, 0.0, inf)),
+        (
+            run(cache_wish=CacheWish(ttl_s=5.0, threshold=0.9)),
+            (True, True, False, 5.0, 5.0, 0.9, 5.0),
+        ),
+        (run(cache_wish=CacheWish(ttl_s=500.0)), (True, True, False, 60.0, 60.0, 0.0, 500.0)),
     ],
 )
 def test_callers_only_make_it_stricter(made: Run, expected: tuple[Any, ...]) -> None:
