@@ -54,6 +54,8 @@ class Admission:
                 return "tool_calls"
             if choice.finish != "stop":
                 return choice.finish
+            if not choice.native:
+                return "unfinished"
             if any(isinstance(part, (Refusal, Opaque)) for part in choice.parts):
                 return "not_text"
             if not any(isinstance(part, Text) and part.text for part in choice.parts):

@@ -30,8 +30,8 @@ def run(cache_control: str = "", **fields: Any) -> Run:
     return made
 
 
-def answer(*parts: Part, finish: Any = "stop") -> Answer:
-    return Answer("openai_chat", "id-1", "m", (Choice(0, parts, finish),), Usage(3, 4), 7)
+def answer(*parts: Part, finish: Any = "stop", native: str = "stop") -> Answer:
+    return Answer("openai_chat", "id-1", "m", (Choice(0, parts, finish, native),), Usage(3, 4), 7)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,7 @@ def test_every_owner_has_a_pool_of_its_own() -> None:
         (answer(Text("hi")), ""),
         (answer(Thinking("hm"), Text("hi")), ""),
         (answer(Text("hi"), finish="length"), "length"),
+        (answer(Text("hi"), native=""), "unfinished"),
         (answer(Text("hi"), finish="content_filter"), "content_filter"),
         (answer(Text("hi"), finish="refusal"), "refusal"),
         (answer(Text("hi"), finish="stop_sequence"), "stop_sequence"),
