@@ -1,5 +1,6 @@
 """What a sentence does: order, ask how, ask whether it may, ask, say; courtesies and frames are taken off."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from gateway.middleware.semantic_cache.words.lexicon import (
@@ -19,7 +20,7 @@ from gateway.middleware.semantic_cache.words.lexicon import (
     words,
 )
 from gateway.middleware.semantic_cache.words.phrases import Phrases
-from gateway.middleware.semantic_cache.words.reading import names_at
+from gateway.middleware.semantic_cache.words.reading import Sentence, names_at, sentences
 from gateway.middleware.semantic_cache.words.stems import stem
 
 
@@ -210,6 +211,15 @@ def read_act(lower: list[str], written: list[str], *, asks: bool) -> Act:
     if moved:
         rest = [*rest, *moved]
     return Act(name, rest, names)
+
+
+@lru_cache(maxsize=64)
+def acts_of(text: str) -> tuple[tuple[Sentence, Act], ...]:
+    """Read the sentences of a settled text; several ask for one text in a row, and none may change them."""
+    return tuple(
+        (sentence, read_act(sentence.lower, sentence.written, asks=sentence.asks))
+        for sentence in sentences(text)
+    )
 
 
 def _unframed(lower: list[str]) -> tuple[list[str], bool]:

@@ -27,13 +27,12 @@ def canonical_key(text: str) -> str:
         return ""
     if language == "latin":
         return f"{VERSION}|latin|" + _EDGE.sub("", text)
-    parts = [_form(sentence) for sentence in reading.sentences(text)]
+    parts = [_form(act) for _, act in acts.acts_of(text)]
     parts = [part for part in parts if part]
     return f"{VERSION}|en|" + "|".join(parts) if parts else ""
 
 
-def _form(sentence: reading.Sentence) -> str:
-    act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+def _form(act: acts.Act) -> str:
     if not act.lower:
         return ""
     row = [token for token in act.lower if token not in _MARKS]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.middleware.semantic_cache.words import reading
+from gateway.middleware.semantic_cache.words import acts, reading
 from gateway.middleware.semantic_cache.words.lexicon import (
     ARTICLES,
     ASSISTANTS,
@@ -69,6 +69,17 @@ _SAFE_BEHIND: Final = (
 _ASKED: Final = words("please can could would will")
 _DAY: Final = words("morning afternoon evening")
 _MARKS: Final = frozenset(",;:()")
+_BEFORE_DO: Final = WH | SUBJECTS | {"", "to", ","}
+_SUSPECT: Final = (
+    _EMPHASIS
+    | _COURTESY
+    | _HESITATION
+    | _GREETINGS
+    | _ENDS
+    | _DAY
+    | ASSISTANTS
+    | words("there thank you")
+)
 
 
 def dropped(text: str) -> tuple[str, ...]:
@@ -77,7 +88,7 @@ def dropped(text: str) -> tuple[str, ...]:
     The neighbour, behind a blank, is what follows, or what stands before where that says more; it may be missing.
     """
     found: list[str] = []
-    for sentence in reading.sentences(text):
+    for sentence, _ in acts.acts_of(text):
         found += _of_sentence(sentence)
     return tuple(found)
 
@@ -97,11 +108,11 @@ def _of_sentence(sentence: reading.Sentence) -> list[str]:
         elif word in DO:
             is_named = lower[0] == "who" and before != "who"
             is_verb = (place == first_auxiliary and not is_named) or after in SUBJECTS
-            counts = not is_verb and before not in WH | SUBJECTS | {"", "to", ","}
+            counts = not is_verb and before not in _BEFORE_DO
         elif word in _EMPHASIS and opens_with_be and place not in names:
             counts = word == "just"
         else:
-            counts = _says_something(lower, place)
+            counts = word in _SUSPECT and _says_something(lower, place)
         if counts:
             found.append(f"{word} {_neighbour(lower, place)}".strip())
     return found

@@ -84,8 +84,7 @@ def form_of(text: str) -> Form:
 def counted(text: str) -> tuple[str, ...]:
     """List the plurals of a settled text where their number counts: in orders, and beside the best or the last."""
     found: list[str] = []
-    for sentence in reading.sentences(text):
-        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+    for _, act in acts.acts_of(text):
         is_order = act.name == "do" and not ORDERS.isdisjoint(act.lower[:1])
         if is_order or not _CHOOSING.isdisjoint(act.lower):
             found += [word for word in act.lower if stem(word)[1] == "s"]

@@ -49,8 +49,7 @@ def substituted(one: str, other: str) -> bool:
 def _content(text: str) -> list[str]:
     """List the words of a text that carry content, in order, with what was and what goes on told apart."""
     row: list[str] = []
-    for sentence in reading.sentences(reading.settle_text(text)):
-        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+    for _, act in acts.acts_of(reading.settle_text(text)):
         for word in settle([word for word in act.lower if word not in _MARKS]):
             if word in _SAYS:
                 row.append(word)

@@ -5,6 +5,7 @@ from typing import Final
 
 from gateway.core import codec
 from gateway.middleware.semantic_cache.words import reading
+from gateway.middleware.semantic_cache.words.acts import acts_of
 from gateway.middleware.semantic_cache.words.amounts import DAYS, MONEY, MONTHS, RELATIVE, settle
 from gateway.middleware.semantic_cache.words.canonical import canonical_key
 from gateway.middleware.semantic_cache.words.form import Form, form_of
@@ -71,7 +72,7 @@ def signature(text: str) -> Signature:
     row: list[str] = []
     names: list[str] = []
     quoted: list[str] = []
-    for sentence in reading.sentences(text):
+    for sentence, _ in acts_of(text):
         lower = [word for word in sentence.lower if word not in _MARKS]
         raws = [
             raw

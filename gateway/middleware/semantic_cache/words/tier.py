@@ -53,8 +53,8 @@ def tier_key(text: str) -> str:
         return f"{VERSION}|text|" + " ".join(plain.split())
     settled = reading.settle_text(plain)
     parts = (
-        _order(plain, form),
-        _tenses(plain),
+        _order(settled, form),
+        _tenses(settled),
         " ".join(dropped(settled)),
         " ".join(counted(settled)),
         " ".join(sorted(cased(plain))),
@@ -83,8 +83,7 @@ def _order(text: str, form: str) -> str:
     """Write the words of content in order: none may move, but for a frame, a passive, or an equal relation."""
     known = set(re.split(r"[|: +]", form))
     row: list[str] = []
-    for sentence in reading.sentences(reading.settle_text(text)):
-        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+    for _, act in acts.acts_of(text):
         for word in settle(turns.turned(act.lower) if act.name == "ask" else act.lower):
             base = shared_word(stem(word)[0] if word.isalpha() else word)
             if word not in FUNCTION and base in known:
@@ -95,8 +94,7 @@ def _order(text: str, form: str) -> str:
 def _tenses(text: str) -> str:
     """Write the auxiliaries in order where there are several: the form only counts them."""
     row: list[str] = []
-    for sentence in reading.sentences(reading.settle_text(text)):
-        act = acts.read_act(sentence.lower, sentence.written, asks=sentence.asks)
+    for _, act in acts.acts_of(text):
         kept = turns.turned(act.lower) if act.name == "ask" else act.lower
         row += ["past" if word in _PAST else word for word in kept if word in _HAS_TENSE]
     return " ".join(row) if len(row) > 1 else ""
