@@ -33,6 +33,8 @@ FORMS: tuple[Form, ...] = (
     Form("shpat_", 30, ALNUM), Form("shpca_", 30, ALNUM), Form("shppa_", 30, ALNUM), Form("shpss_", 30, ALNUM),
     Form("dapi", 32, HEX), Form("gsk_", 40), Form("xai-", 40), Form("pplx-", 40), Form("r8_", 30),
     Form("tvly-", 20, WORD), Form("nvapi-", 40, WORD), Form("fw_", 20), Form("lin_api_", 30), Form("ntn_", 40),
+    Form("lsv2_pt_", 30, WORD), Form("lsv2_sk_", 30, WORD), Form("csk-", 40), Form("sk_", 40, HEX),
+    Form("jina_", 40, WORD), Form("pcsk_", 40, WORD), Form("vck_", 40, WORD),
     Form("ATATT3", 40, r"A-Za-z0-9_\-="), Form("hvs.", 24, WORD), Form("hvb.", 24, WORD),
     Form("NRAK-", 24), Form("PMAK-", 40, WORD), Form("sq0atp-", 20, WORD), Form("sq0csp-", 40, WORD),
     Form("EAAC", 40), Form("sntrys_", 40, r"A-Za-z0-9_\-+/="), Form("glsa_", 30, r"A-Za-z0-9_"),
